@@ -1,0 +1,6 @@
+"""`python -m costmodel`."""
+
+from costmodel.cli import main
+
+if __name__ == "__main__":
+    main()

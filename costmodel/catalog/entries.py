@@ -1,0 +1,203 @@
+"""What a catalog entry is once it has been read and checked: frozen records in base SI units.
+
+A `Number` always knows where it came from. What nobody publishes is an `Unknown` with its reason,
+and asking for its value is an error that says which entry to complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from costmodel.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number of the catalog: `value` in the base SI `unit`, and where it comes from."""
+
+    value: float
+    unit: str
+    source: str
+    confidence: str
+    note: str = ""
+    stated: str = ""
+    date: str = ""
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A fact that is not known, with the reason."""
+
+    reason: str
+    where: str = ""
+
+    @property
+    def value(self) -> float:
+        """There is none: raises InputError with the reason and the place to complete."""
+        raise InputError(f"{self.where or 'a catalog entry'} is unknown ({self.reason}); give it in a --catalog folder")
+
+
+Fact = Number | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One accelerator. `peak` maps a dtype to dense FLOP/s; `attainable` holds measured shares and kernel constants."""
+
+    name: str
+    aliases: tuple[str, ...]
+    vendor: str
+    kind: Literal["gpu", "tpu", "other"]
+    peak: Mapping[str, Fact]
+    memory_capacity: Fact
+    memory_bandwidth: Fact
+    power: Fact
+    attainable: Mapping[str, Fact]
+    details: Mapping[str, Fact] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One kind of link. `bandwidth` is one way, of one link or port as `per` says; `latency` is one hop or step."""
+
+    name: str
+    aliases: tuple[str, ...]
+    kind: str
+    per: str
+    bandwidth: Fact
+    latency: Fact
+    attainable: Mapping[str, Fact]
+    details: Mapping[str, Fact] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleUp:
+    """The fast domain of a cluster.
+
+    kind `switch`: `size` chips behind switches, each with one port of the link's bandwidth;
+    kind `mesh`: `size` chips, one link to each other chip;
+    kind `torus`: `axes` axes (2 or 3) of one link each way; `wrap_rule` is `multiple-of-4` (all axes wrap when every
+    length is a multiple of 4), `exactly-16` (an axis wraps when it is 16 long) or `always`; `shapes` are the slices
+    that can be had by name, `largest` the whole pod, `job_limit` the largest that one job is scheduled on.
+    """
+
+    kind: Literal["switch", "mesh", "torus"]
+    link: str
+    size: int = 0
+    axes: int = 0
+    wrap_rule: str = ""
+    largest: tuple[int, ...] = ()
+    job_limit: tuple[int, ...] = ()
+    shapes: tuple[tuple[int, ...], ...] = ()
+    chips_in_slice_name: int = 1  # v5p-512 counts cores, two a chip: 2; v5litepod-64 counts chips: 1
+    slice_prefixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of the network above the fast domain, inner first.
+
+    `blocks` is how many blocks of the level below (fast domains, for the first level) one block of this level joins,
+    or 0 when there is no limit; `oversubscription` is downlink over uplink of a block of this level (1 is full bandwidth).
+    """
+
+    name: str
+    blocks: int
+    link: str
+    links_per_host: float
+    oversubscription: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Money for one chip and hour, from one provider on one date."""
+
+    provider: str
+    usd_per_chip_hour: Number
+    kind: str  # on-demand, spot, reserved
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A kind of machine that can be had in some number: chips, hosts, fast domain, network, prices."""
+
+    name: str
+    aliases: tuple[str, ...]
+    chip: str
+    chips_per_host: int
+    scale_up: ScaleUp
+    network: tuple[Level, ...]
+    host_link: str
+    largest_chips: int
+    prices: tuple[Price, ...]
+    host: Mapping[str, Fact] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """The mixture of experts of a model; layers before `first_layer` are dense, of width `dense_ffn_size`."""
+
+    count: int
+    per_token: int
+    ffn_size: int
+    shared: int = 0
+    shared_ffn_size: int = 0
+    first_layer: int = 0
+    every: int = 1
+    dense_ffn_size: int = 0
+    router_bias: bool = False
+    shared_gate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LatentAttention:
+    """Multi-head latent attention (DeepSeek): ranks of the compressed query (0: none) and key-value, and head sizes."""
+
+    query_rank: int
+    kv_rank: int
+    rope_head_size: int
+    plain_head_size: int
+    value_head_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The shape of a decoder-only transformer; sizes are counts of features, names follow Hugging Face where they can."""
+
+    name: str
+    aliases: tuple[str, ...]
+    family: str
+    layers: int
+    hidden_size: int
+    ffn_size: int
+    heads: int
+    kv_heads: int
+    head_size: int
+    vocabulary: int
+    tied_embeddings: bool
+    gated_ffn: bool
+    norm: Literal["rmsnorm", "layernorm", "layernorm-no-bias", "none"]
+    norms_per_layer: int
+    final_norm: bool
+    attention_bias: Literal["none", "qkv", "qkvo"]
+    ffn_bias: bool
+    qk_norm: Literal["none", "per-head", "full"]
+    positions: int  # learned position embeddings, 0 when rotary or none
+    max_sequence: int
+    window: int = 0  # sliding window of the layers that have one, 0 when none
+    window_every: int = 1  # of every this many layers, all but one slide (1: all do)
+    experts: Experts | None = None
+    latent_attention: LatentAttention | None = None
+    parallel_block: bool = False
+    not_modelled: tuple[str, ...] = ()
+    published_parameters: Number | None = None
+    checkpoint_parameters: int = 0
+    extra_parameters: int = 0
+    source: str = ""
+    note: str = ""
