@@ -25,6 +25,7 @@ class Number:
     stated: str = ""
     date: str = ""
     where: str = ""
+    meaning: str = ""
 
 
 @dataclass(frozen=True, slots=True)

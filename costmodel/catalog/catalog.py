@@ -1,0 +1,211 @@
+"""The catalog: chips, links, clusters and constants by name, from the shipped folder and a user's own.
+
+Finding an entry by its canonical name reads one file. An alias costs a scan of the `aliases:` lines of that kind.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from costmodel.catalog.entries import Chip, Cluster, Link, Number
+from costmodel.catalog.facts import constant
+from costmodel.catalog.reader import Block, read
+from costmodel.errors import CatalogError, InputError
+
+ENVIRONMENT = "COSTMODEL_CATALOG"
+KINDS = ("chips", "links", "clusters")
+_NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
+_ALIASES = re.compile(r"^aliases:(.*\n(?:[ \t-].*\n|\n)*)", re.MULTILINE)
+_Entry = TypeVar("_Entry", Chip, Link, Cluster)
+
+
+def shipped(folder: str) -> Path:
+    """The shipped folder `hardware` or `models`: inside an installed package, else beside it in a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    inside = package / folder
+    return inside if inside.is_dir() else package.parent / folder
+
+
+class Shelf:
+    """The files of one kind of entry in several folders, the first of which wins where names repeat."""
+
+    def __init__(self, singular: str, folders: tuple[Path, ...]) -> None:
+        self.singular, self.folders = singular, folders
+
+    def path(self, name: str) -> Path:
+        """The file of the entry called `name`, or known by that alias; InputError with the nearest names if none is."""
+        wanted = name.strip().lower()
+        if _NAME.fullmatch(wanted):
+            for folder in self.folders:
+                path = folder / f"{wanted}.yaml"
+                if path.is_file():
+                    return path
+        path_by_alias = self.aliases()
+        if wanted in path_by_alias:
+            return path_by_alias[wanted]
+        raise InputError.unknown(self.singular, name, [*self.names(), *path_by_alias])
+
+    def names(self) -> tuple[str, ...]:
+        """The canonical names of all entries."""
+        return tuple(sorted({path.stem for path in self.paths()}))
+
+    def paths(self) -> list[Path]:
+        """All files, those of the first folder first; a file that an earlier folder overrides is left out."""
+        paths: dict[str, Path] = {}
+        for folder in self.folders:
+            for path in sorted(folder.glob("*.yaml")):
+                paths.setdefault(path.stem, path)
+        return list(paths.values())
+
+    def aliases(self) -> dict[str, Path]:
+        """Files by alias, found by a scan of the text only."""
+        found: dict[str, Path] = {}
+        for path in self.paths():
+            try:
+                match = _ALIASES.search(path.read_text(encoding="utf-8") + "\n")
+            except (OSError, UnicodeDecodeError):
+                continue  # named when it is asked for, and by `catalog check`
+            if match:
+                for alias in _NAME.findall(match.group(1).split("#")[0]):
+                    found.setdefault(alias, path)
+        return found
+
+
+class Catalog:
+    """Entries by name, each read when it is first asked for."""
+
+    def __init__(self, shipped_hardware: Path, shipped_models: Path, extra: Path | None = None) -> None:
+        self.shipped_hardware, self.shipped_models, self.extra = shipped_hardware, shipped_models, extra
+        self._entries: dict[tuple[str, Path], Chip | Link | Cluster] = {}
+
+    @classmethod
+    def open(cls, extra: Path | None = None) -> Catalog:
+        """The shipped catalog with the folder `extra`, or that of COSTMODEL_CATALOG, laid over it.
+
+        A file there adds an entry or overrides the one of its name. Raises InputError when the folder is not there.
+        """
+        given = extra if extra is not None else (os.environ.get(ENVIRONMENT) or None)
+        folder = Path(given).expanduser() if given is not None else None
+        if folder is not None and not folder.is_dir():
+            where = "--catalog" if extra is not None else ENVIRONMENT
+            raise InputError(f"the catalog folder {str(folder)!r} ({where}) is not a folder")
+        return cls(shipped("hardware"), shipped("models"), folder)
+
+    def chip(self, name: str) -> Chip:
+        """The chip of that name or alias. Raises InputError when there is none, CatalogError when its file is bad."""
+        from costmodel.catalog.chips import chip
+
+        return self._entry("chips", name, chip)
+
+    def link(self, name: str) -> Link:
+        """The link of that name or alias; raises as `chip` does."""
+        from costmodel.catalog.links import link
+
+        return self._entry("links", name, link)
+
+    def cluster(self, name: str) -> Cluster:
+        """The cluster of that name or alias; raises as `chip` does."""
+        from costmodel.catalog.clusters import cluster
+
+        return self._entry("clusters", name, cluster)
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        """The canonical names of all `chips`, `links`, `clusters`, `assumptions` or `models`."""
+        return self.shelf(kind).names()
+
+    def assumptions(self, name: str) -> Mapping[str, Number]:
+        """The constants of hardware/assumptions/NAME.yaml, by name; those in the user's folder add or override."""
+        constants: dict[str, Number] = {}
+        paths = [folder / f"{name}.yaml" for folder in reversed(self.shelf("assumptions").folders)]
+        present = [path for path in paths if _NAME.fullmatch(name) and path.is_file()]
+        if not present:
+            raise InputError.unknown("set of assumptions", name, self.names("assumptions"))
+        for path in present:
+            constants |= read_assumptions(self.read(path))
+        return constants
+
+    def shelf(self, kind: str) -> Shelf:
+        """The files of a kind; raises InputError when `kind` is none."""
+        roots = {"models": self.shipped_models} | {k: self.shipped_hardware / k for k in (*KINDS, "assumptions")}
+        if kind not in roots:
+            raise InputError.unknown("kind of entry", kind, roots)
+        folders = (roots[kind],) if self.extra is None else (self.extra / kind, roots[kind])
+        return Shelf(kind.removesuffix("s"), folders)
+
+    @cached_property
+    def sources(self) -> Mapping[str, str]:
+        """What each source id stands for."""
+        texts: dict[str, str] = {}
+        for folder in (self.shipped_hardware, self.extra):
+            path = folder / "sources.yaml" if folder else None
+            if path and path.is_file():
+                block = self.read(path)
+                texts |= {key: block.text(key) for key in block}
+        return texts
+
+    def hash(self) -> str:
+        """Twelve hexadecimal digits that change whenever a file of the catalog, models included, does."""
+        from hashlib import sha256
+
+        digest = sha256()
+        for root in (self.shipped_hardware, self.shipped_models, self.extra):
+            for path in sorted(root.rglob("*.yaml")) if root else ():
+                try:
+                    content = path.read_bytes()
+                except OSError:
+                    content = b"unreadable"
+                name = path.relative_to(root).as_posix().encode()  # type: ignore[arg-type]  # root is not None here
+                digest.update(b"%d %s %d " % (len(name), name, len(content)) + content)
+            digest.update(b"|")
+        return digest.hexdigest()[:12]
+
+    def read(self, path: Path) -> Block:
+        """The file at `path`, named in messages from the folder of the catalog that it lies in."""
+        return read(path, self.shown(path))
+
+    def shown(self, path: Path) -> str:
+        """`path` as messages show it: hardware/chips/x.yaml for a shipped file, else as the user gave it."""
+        for root in (self.shipped_hardware, self.shipped_models):
+            if path.is_relative_to(root):
+                return f"{root.name}/{path.relative_to(root).as_posix()}"
+        return str(path)
+
+    def load(self, path: Path, parse: Callable[[Block], _Entry]) -> _Entry:
+        """The entry in the file at `path`, which must be called as the file is."""
+        block = self.read(path)
+        entry = parse(block)
+        check_names(block, entry.name, entry.aliases, path)
+        return entry
+
+    def _entry(self, kind: str, name: str, parse: Callable[[Block], _Entry]) -> _Entry:
+        path = self.shelf(kind).path(name)
+        if (kind, path) not in self._entries:
+            self._entries[kind, path] = self.load(path, parse)
+        return self._entries[kind, path]  # type: ignore[return-value]  # the kind fixes the type
+
+
+def read_assumptions(block: Block) -> dict[str, Number]:
+    """The constants of a file of assumptions, by name."""
+    block.keys_are(("name", "meaning", "constants"))
+    block.text("meaning")
+    constants = block.block("constants")
+    return {key: constant(constants, key) for key in constants}
+
+
+def check_names(block: Block, name: str, aliases: tuple[str, ...], path: Path) -> None:
+    """Raise CatalogError unless `name` is the file's and all names are lower case with hyphens."""
+    for key, text in (("name", name), *(("aliases", alias) for alias in aliases)):
+        if not _NAME.fullmatch(text):
+            raise block.error(f"{text[:60]!r} is not a name: lower case letters, digits, hyphens and dots", key)
+    if name != path.stem:
+        raise block.error(f"the entry is called {name!r} but its file {path.name!r}; call both the same", "name")
+    if name in aliases:
+        raise block.error(f"{name!r} is the name itself", "aliases")
+
+
+__all__ = ["ENVIRONMENT", "KINDS", "Catalog", "CatalogError", "Shelf", "check_names", "read_assumptions", "shipped"]

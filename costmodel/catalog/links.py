@@ -1,0 +1,63 @@
+"""Reading a link: hardware/links/NAME.yaml."""
+
+from __future__ import annotations
+
+from costmodel.catalog.entries import Link
+from costmodel.catalog.facts import fact, facts
+from costmodel.catalog.reader import Block
+
+KINDS = ("nvlink", "ici", "xgmi", "neuronlink", "infiniband", "ethernet", "efa", "dcn", "pcie", "c2c", "gaudi", "other")
+PER = ("chip", "link", "port", "nic")
+
+_SHARE = ("share", 0.01, 1.0)
+_LATENCY = ("duration", 0.0, 1e-2)
+_BANDWIDTH = ("bytes per second", 1e8, 1e14)
+
+DETAILS = {
+    "links_per_chip": ("count", 1, 64),
+    "bandwidth_per_link": _BANDWIDTH,
+    "switch_latency": _LATENCY,
+    "cable_latency_per_metre": ("duration", 1e-10, 1e-7),
+    "switch_ports": ("count", 2, 1024),
+    "switch_power": ("power", 10.0, 1e5),
+    "switches": ("count", 1, 1024),
+    "latency_with_software": _LATENCY,
+}
+ATTAINABLE_REQUIRED = ("collective",)
+# Shares are of `spec.bandwidth`. NCCL's start-up and step times are by protocol: low latency, 128-byte, simple.
+ATTAINABLE = {
+    "collective": _SHARE,
+    "pair": _SHARE,
+    "in_network": _SHARE,
+    "measured_ring": _SHARE,
+    "start": _LATENCY,
+    "step": _LATENCY,
+    "asymptote": _SHARE,
+    "ramp": ("ratio", 0.1, 10.0),
+    "own_shard_cost": ("ratio", 0.0, 10.0),
+    "in_network_cost": ("ratio", 0.1, 10.0),
+    "all_to_all_start": _LATENCY,
+    "step_low_latency": _LATENCY,
+    "step_128_byte": _LATENCY,
+    "step_simple": _LATENCY,
+}
+
+
+def link(block: Block) -> Link:
+    """The link that a file describes; raises CatalogError where the file breaks a rule."""
+    block.keys_are(("name", "kind", "per", "spec", "attainable"), ("aliases", "note"))
+    spec = block.block("spec")
+    spec.keys_are(("bandwidth", "latency"), DETAILS)
+    attainable = block.block("attainable")
+    attainable.keys_are(ATTAINABLE_REQUIRED, ATTAINABLE)
+    return Link(
+        name=block.text("name"),
+        aliases=block.texts("aliases", ()),
+        kind=block.choice("kind", KINDS),
+        per=block.choice("per", PER),
+        bandwidth=fact(spec, "bandwidth", *_BANDWIDTH),
+        latency=fact(spec, "latency", *_LATENCY),
+        attainable=facts(attainable, ATTAINABLE),
+        details={key: fact(spec, key, *DETAILS[key]) for key in spec if key in DETAILS},
+        note=block.text("note", ""),
+    )

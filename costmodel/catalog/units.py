@@ -1,0 +1,140 @@
+"""The one table of units, and how sizes, counts and durations written by people are read.
+
+Inside costmodel everything is base SI: bytes, seconds, FLOP, bytes per second, watts. GB is 1e9 and GiB is 2**30.
+"""
+
+from __future__ import annotations
+
+import re
+
+from costmodel.errors import InputError, nearest
+
+_DECIMAL = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50}
+
+# quantity -> (SI unit, {unit as written: factor to SI})
+QUANTITIES: dict[str, tuple[str, dict[str, float]]] = {
+    "bytes": ("B", {"B": 1.0} | {f"{p}B": f for p, f in (_DECIMAL | _BINARY).items()}),
+    "bytes per second": (
+        "B/s",
+        {"B/s": 1}
+        | {f"{p}B/s": f for p, f in (_DECIMAL | _BINARY).items()}
+        | {f"{p}bit/s": f / 8 for p, f in _DECIMAL.items()},
+    ),
+    "operations per second": (
+        "FLOP/s",
+        {"FLOP/s": 1.0} | {f"{p}{op}/s": f for p, f in _DECIMAL.items() if p != "k" for op in ("FLOP", "OP")},
+    ),
+    "duration": ("s", {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "day": 86400}),
+    "frequency": ("Hz", {"Hz": 1, "MHz": 1e6, "GHz": 1e9}),
+    "events per second": ("1/s", {"1/s": 1, "1/h": 1 / 3600, "1/day": 1 / 86400, "T/s": 1e12}),
+    "power": ("W", {"W": 1, "kW": 1e3, "MW": 1e6}),
+    "price per hour": ("USD/h", {"USD/h": 1}),
+    "price": ("USD", {"USD": 1}),
+    "share": ("share", {"share": 1, "percent": 0.01}),
+    "ratio": ("ratio", {"ratio": 1}),
+    "count": ("count", {"count": 1}),
+    "bytes per clock": ("B/clock", {"B/clock": 1}),
+}
+UNITS: dict[str, tuple[str, float]] = {
+    unit: (quantity, factor) for quantity, (_, units) in QUANTITIES.items() for unit, factor in units.items()
+}
+
+_AMBIGUOUS = re.compile(r"(?P<prefix>[kKMGTPmgtp]?i?)(?P<what>bps|Bps|b|flops?|ops?)(?P<per>/s|/sec)?", re.IGNORECASE)
+
+
+def unit_hint(unit: str) -> str:
+    """What to write in place of `unit`, which is not in the table, as the end of a sentence."""
+    match = _AMBIGUOUS.fullmatch(unit)
+    if match is None:
+        near = nearest(unit, UNITS)
+        return f"did you mean {' or '.join(near)}?" if near else f"the units are {', '.join(UNITS)}"
+    prefix = match["prefix"].upper().replace("I", "i")
+    decimal = (prefix[:1].replace("K", "k") if prefix else "") or ""
+    what, rate = match["what"], bool(match["per"]) or match["what"].lower() == "bps"
+    if what.lower().startswith(("flop", "op")):
+        return f"write {decimal or 'T'}{'FLOP' if what.lower().startswith('f') else 'OP'}/s"
+    end = "/s" if rate else ""
+    binary = f"{decimal.upper()}iB{end}" if decimal else ""
+    if what in ("B", "Bps"):  # KB, gB, GBps: bytes are meant, the prefix or the spelling is not ours
+        choices = [f"{decimal}B{end} (powers of 1000)", f"{binary} (powers of 1024)"] if decimal else [f"B{end}"]
+        return "write " + " or ".join(choices if not prefix.endswith("i") else [binary])
+    return f"it does not say bits or bytes: write {decimal}bit{end} or {binary if prefix.endswith('i') else f'{decimal}B{end}'}"
+
+
+# -- what people write on a command line ----------------------------------------------------------
+
+_NUMBER = re.compile(r"(?P<whole>\d+(?:_\d{3})*)?(?:\.(?P<part>\d*))?(?:[eE](?P<power>[+-]?\d{1,3}))?")
+_LARGEST = 2**63
+
+
+def parse_size(text: str, what: str = "size") -> int:
+    """A positive whole number of bytes, such as `1GiB`, `16 MiB`, `1.5GB` or `4096`.
+
+    Raises InputError, with what would be right, for anything else, `1Gb` and `1KB` among it.
+    """
+    number, unit = _split(text, what, "a size such as 1GiB, 16MB or 4096")
+    units = QUANTITIES["bytes"][1]
+    if unit and unit not in units:
+        short = {"K": "KiB or kB", "k": "kB or KiB", "M": "MB or MiB", "G": "GB or GiB", "T": "TB or TiB"}.get(unit)
+        raise InputError(f"{what} {text!r} has the unit {unit!r}: {f'write {short}' if short else unit_hint(unit)}")
+    return _whole(number, int(units[unit or "B"]), text, what, "bytes")
+
+
+def parse_count(text: str, what: str = "count") -> int:
+    """A positive whole number, such as `16384`, `16M` (k, M, B or G, T: powers of 1000) or `4Ki` (powers of 1024)."""
+    number, suffix = _split(text, what, "a whole number such as 16384, 16M or 4Ki")
+    suffixes = {"": 1, "K": 1000, "B": 10**9} | _DECIMAL | _BINARY
+    if suffix not in suffixes:
+        raise InputError(f"{what} {text!r} ends in {suffix!r}: the suffixes are k, M, B, T and Ki, Mi, Gi, Ti")
+    return _whole(number, suffixes[suffix], text, what, "")
+
+
+def parse_tokens(text: str, what: str = "tokens") -> int:
+    """A number of tokens, such as `15T`, `4Mi` or `16M tokens`."""
+    return parse_count(re.sub(r"\s*tokens?$", "", text.strip()), what)
+
+
+def parse_duration(text: str, what: str = "duration") -> float:
+    """Seconds of a positive duration, such as `90s`, `1.5us`, `12h` or `30 days`."""
+    number, unit = _split(text, what, "a duration such as 90s, 1.5us, 12h or 30day")
+    units = QUANTITIES["duration"][1]
+    unit = {"d": "day", "days": "day", "hours": "h", "hour": "h", "m": "?"}.get(unit, unit)
+    if unit not in units:
+        raise InputError(f"{what} {text!r} needs a unit of time: {', '.join(units)}")
+    numerator, denominator = number
+    seconds = numerator / denominator * units[unit]
+    if seconds > 1e12:
+        raise InputError(f"{what} {text!r} is longer than 30,000 years")
+    return seconds
+
+
+def _split(text: str, what: str, expected: str) -> tuple[tuple[int, int], str]:
+    """The positive number at the start of `text`, exactly, as (numerator, denominator), and what follows it."""
+    stripped = text.strip()
+    if len(stripped) > 40:
+        raise InputError(f"{what} {stripped[:20] + '...'!r} is too long: give {expected}")
+    if stripped.lower().lstrip("+-")[:3] in ("nan", "inf"):
+        raise InputError(f"{what} {text!r} is not finite: give {expected}")
+    if stripped.startswith("-"):
+        raise InputError(f"{what} {text!r} is negative: give {expected}")
+    match = _NUMBER.match(stripped.removeprefix("+"))
+    if match is None or not (match["whole"] or match["part"]):
+        raise InputError(f"{what} {text!r} is not a number: give {expected}")
+    whole, part, power = (match["whole"] or "0").replace("_", ""), match["part"] or "", int(match["power"] or 0)
+    if abs(power) > 30:
+        raise InputError(f"{what} {text!r} is out of range: give {expected}")
+    numerator, denominator = int(whole + part) * 10 ** max(power, 0), 10 ** (len(part) + max(-power, 0))
+    if numerator == 0:
+        raise InputError(f"{what} {text!r} is zero: give {expected}")
+    return (numerator, denominator), stripped.removeprefix("+")[match.end() :].strip()
+
+
+def _whole(number: tuple[int, int], factor: int, text: str, what: str, unit: str) -> int:
+    numerator, denominator = number
+    value, rest = divmod(numerator * factor, denominator)
+    if rest:
+        raise InputError(f"{what} {text!r} is not a whole number{f' of {unit}' if unit else ''}")
+    if value > _LARGEST:
+        raise InputError(f"{what} {text!r} is larger than 2**63")
+    return value
