@@ -1,0 +1,66 @@
+"""The Typer application: which commands there are, in the order in which help lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from costmodel.errors import InputError
+from costmodel.version import __version__
+
+COMMANDS: tuple[str, ...] = ()
+"""Modules of this package, one a command, each with its Typer app `app`."""
+
+SUMMARY = """What a training run or a collective costs on a TPU or GPU cluster, before you rent it.
+
+Exit codes: 0 answered, 1 it does not fit or a check failed, 2 bad input, 3 internal error."""
+
+
+class Group(TyperGroup):
+    """A group of commands that answers an unknown name with the nearest one."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that `args` starts with; raises InputError for a name that is none."""
+        if not ctx.resilient_parsing and not args[0].startswith("-") and args[0] not in self.commands:
+            raise InputError.unknown("command", args[0], self.commands)
+        return super().resolve_command(ctx, args)
+
+
+def new_app(name: str | None = None, summary: str | None = None) -> typer.Typer:
+    """An empty app in the house's style: plain help, no rich, no tracebacks; a `name` makes it a group."""
+    return typer.Typer(
+        cls=Group,
+        name=name,
+        help=summary,
+        add_completion=name is None,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def build(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The whole app, or only the command that `arguments` start with: loading the others takes time."""
+    app = new_app(summary=SUMMARY)
+    app.callback()(_global_options)
+    for command in arguments[:1] if arguments and arguments[0] in COMMANDS else COMMANDS:
+        app.add_typer(import_module(f"costmodel.cli.{command}").app)
+    return app
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"costmodel {__version__}")
+        raise typer.Exit
+
+
+def _global_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options of every command; what they do happens in their callbacks."""

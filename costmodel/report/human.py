@@ -1,0 +1,105 @@
+"""Numbers as people read them: 5.50 s, 12.3 ms, 76.2 GiB, 1.20 TB/s. The only place where units are prefixed.
+
+Sizes are binary (KiB, GiB), rates decimal (GB/s, TFLOP/s), as the field writes them. Every function takes SI and
+gives `-` for what is not known (None or NaN).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+_DECIMAL = ("", "k", "M", "G", "T", "P", "E", "Z")
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_SHORT = ("", "K", "M", "B", "T")
+_SECONDS = ("ns", "us", "ms", "s")
+
+UNKNOWN = "-"
+DIGITS = 3
+
+
+def number(value: float | None, digits: int = DIGITS) -> str:
+    """`value` with `digits` significant digits, thousands separated: 0.0123, 5.50, 1,230; extremes as 1.23e+30."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.{digits - 1}e}")
+    exponent = math.floor(math.log10(abs(rounded)))
+    if not -5 <= exponent < 15:
+        return f"{value:.{digits - 1}e}"
+    return f"{rounded:,.{max(digits - 1 - exponent, 0)}f}"
+
+
+def _prefixed(value: float | None, step: float, units: Sequence[str], start: int = 0) -> str:
+    """`value`, given in units[start], in the unit that leaves at least 1 before the point where there is one."""
+    if value is None or not math.isfinite(value) or value == 0:
+        return f"{number(value)} {units[start]}".rstrip() if value is not None and not math.isnan(value) else UNKNOWN
+    place = start
+    while place + 1 < len(units) and abs(float(f"{value:.{DIGITS - 1}e}")) >= step:
+        value, place = value / step, place + 1
+    while place > 0 and abs(float(f"{value:.{DIGITS - 1}e}")) < 1:
+        value, place = value * step, place - 1
+    return f"{number(value)} {units[place]}".rstrip()
+
+
+def count(value: float | None) -> str:
+    """A count as it is spoken: 405 B parameters, 16.8 M tokens; exact below ten thousand."""
+    if value is not None and abs(value) < 10_000 and value == int(value):
+        return f"{int(value):,}"
+    return _prefixed(value, 1e3, _SHORT)
+
+
+def seconds(value: float | None) -> str:
+    """A time of a step or less: 5.50 s, 12.3 ms, 4.10 us."""
+    return _prefixed(value, 1e3, _SECONDS, start=3)
+
+
+def duration(value: float | None) -> str:
+    """A time of a run: days from two days on, hours from two hours on, else seconds."""
+    if value is None or not math.isfinite(value):
+        return seconds(value)
+    hour, day = 3600.0, 86400.0
+    if abs(value) >= 2 * day:
+        return f"{number(value / day)} days"
+    return f"{number(value / hour)} hours" if abs(value) >= 2 * hour else seconds(value)
+
+
+def size(value: float | None) -> str:
+    """Bytes of memory or of a message: 76.2 GiB."""
+    return _prefixed(value, 1024.0, _BINARY)
+
+
+def rate(value: float | None, unit: str = "B/s") -> str:
+    """Something a second, decimal prefixes: 1.20 TB/s, 989 TFLOP/s, 3.21 Mtokens/s."""
+    text = _prefixed(value, 1e3, _DECIMAL)
+    if text == UNKNOWN:
+        return text
+    digits, _, prefix = text.partition(" ")
+    return f"{digits} {prefix}{unit}"
+
+
+def flops(value: float | None) -> str:
+    """FLOP/s: 989 TFLOP/s."""
+    return rate(value, "FLOP/s")
+
+
+def percent(value: float | None) -> str:
+    """A fraction as a percentage with one decimal: 41.3%."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    return f"{100 * value:.1f}%"
+
+
+def dollars(value: float | None) -> str:
+    """US dollars, in thousands or millions where that is shorter: $2.99, $41.2 M."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN
+    return f"${value:,.2f}" if abs(value) < 1e3 else f"${_prefixed(value, 1e3, ('', 'k', 'M', 'B'))}"
+
+
+def energy(joules: float | None) -> str:
+    """Energy in watt-hours: 27.1 GWh."""
+    return rate(None if joules is None else joules / 3600.0, "Wh")
