@@ -19,18 +19,26 @@ DIGITS = 3
 
 
 def number(value: float | None, digits: int = DIGITS) -> str:
-    """`value` with `digits` significant digits, thousands separated: 0.0123, 5.50, 1,230; extremes as 1.23e+30."""
+    """`value` with `digits` significant digits, whole from 1000 on: 0.0123, 5.50, 1,234; extremes as 1.23e+30."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     if value == 0:
         return "0"
-    rounded = float(f"{value:.{digits - 1}e}")
-    exponent = math.floor(math.log10(abs(rounded)))
-    if not -5 <= exponent < 15:
+    if not 1e-5 <= abs(value) < 1e15:
         return f"{value:.{digits - 1}e}"
-    return f"{rounded:,.{max(digits - 1 - exponent, 0)}f}"
+    rounded = _rounded(value, digits)
+    return f"{rounded:,.{_decimals(rounded, digits)}f}"
+
+
+def _decimals(value: float, digits: int) -> int:
+    return max(digits - 1 - math.floor(math.log10(abs(value))), 0)
+
+
+def _rounded(value: float, digits: int = DIGITS) -> float:
+    """`value` as `number` will show it, so that 999.9 ms is known to be 1.00 s before a unit is chosen."""
+    return round(value, _decimals(value, digits))
 
 
 def _prefixed(value: float | None, step: float, units: Sequence[str], start: int = 0) -> str:
@@ -38,9 +46,9 @@ def _prefixed(value: float | None, step: float, units: Sequence[str], start: int
     if value is None or not math.isfinite(value) or value == 0:
         return f"{number(value)} {units[start]}".rstrip() if value is not None and not math.isnan(value) else UNKNOWN
     place = start
-    while place + 1 < len(units) and abs(float(f"{value:.{DIGITS - 1}e}")) >= step:
+    while place + 1 < len(units) and abs(_rounded(value)) >= step:
         value, place = value / step, place + 1
-    while place > 0 and abs(float(f"{value:.{DIGITS - 1}e}")) < 1:
+    while place > 0 and abs(_rounded(value)) < 1:
         value, place = value * step, place - 1
     return f"{number(value)} {units[place]}".rstrip()
 
