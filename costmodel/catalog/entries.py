@@ -142,7 +142,11 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """The mixture of experts of a model; layers before `first_layer` are dense, of width `dense_ffn_size`."""
+    """The mixture of experts of a model.
+
+    Of the layers with a feed-forward, `first_layer` (from 0) and every `every`-th after it hold experts; the others
+    are dense, of the model's `ffn_size`. `latent_size` is the width that experts work on, 0 for the hidden size.
+    """
 
     count: int
     per_token: int
@@ -151,7 +155,7 @@ class Experts:
     shared_ffn_size: int = 0
     first_layer: int = 0
     every: int = 1
-    dense_ffn_size: int = 0
+    latent_size: int = 0
     router_bias: bool = False
     shared_gate: bool = False
 
@@ -168,8 +172,32 @@ class LatentAttention:
 
 
 @dataclass(frozen=True, slots=True)
+class Recurrent:
+    """The layers of a hybrid model that keep a state of fixed size in place of attention.
+
+    `layers` of the model are of this kind, `attention_layers` attend and `ffn_layers` hold a feed-forward, dense or
+    with experts. `heads` heads of `head_size` values share `groups` keys and queries of `state_size`; `convolution`
+    is the length of the short convolution before them, 0 when there is none.
+    """
+
+    kind: Literal["mamba2", "gated-delta-net", "lightning"]
+    layers: int
+    attention_layers: int
+    ffn_layers: int
+    heads: int
+    head_size: int
+    groups: int
+    state_size: int
+    convolution: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
-    """The shape of a decoder-only transformer; sizes are counts of features, names follow Hugging Face where they can."""
+    """The shape of a decoder-only transformer; sizes are counts of features, names follow Hugging Face where they can.
+
+    `not_modelled` names kinds of layers of the decoder that no step time is known for here; `not_counted` names parts
+    beside the decoder (a vision tower, heads that predict further tokens) that the entry leaves out.
+    """
 
     name: str
     aliases: tuple[str, ...]
@@ -195,10 +223,18 @@ class Model:
     window_every: int = 1  # of every this many layers, all but one slide (1: all do)
     experts: Experts | None = None
     latent_attention: LatentAttention | None = None
+    recurrent: Recurrent | None = None
     parallel_block: bool = False
+    embedding_norm: bool = False  # a norm between the embedding and the first layer
+    attention_gate: bool = False  # the attention's output is gated by a projection of its own size
+    attention_sinks: bool = False  # each head has one learned logit beside the keys
     not_modelled: tuple[str, ...] = ()
+    not_counted: tuple[str, ...] = ()
     published_parameters: Number | None = None
-    checkpoint_parameters: int = 0
-    extra_parameters: int = 0
+    published_active_parameters: Number | None = None
+    checkpoint_parameters: int = 0  # of a published checkpoint, to the last one; 0 when none is recorded
+    extra_parameters: int = 0  # of layers that have no fields here
+    hugging_face: tuple[str, ...] = ()  # ids of checkpoints of this shape
+    confidence: str = ""
     source: str = ""
     note: str = ""
