@@ -1,0 +1,125 @@
+"""Keep the documentation in step: `python scripts/docs.py` rewrites it, `--check` says what is out of step.
+
+- In README.md and docs/, a block that starts with ```console holds commands after `$ ` and what they print, which is
+  run and replaced (`| head -20` in the command shortens it). Blocks of ```python must run.
+- docs/reference/commands.md is what `--help` prints.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMANDS = ROOT / "docs/reference/commands.md"
+CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
+PYTHON = re.compile(r"(?<=^```python\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
+VOLATILE = re.compile(r"\b\d+(\.\d+)? m?s\b(?= to search)|(?<=\"search_seconds\": )[\d.e-]+")
+
+
+def main(arguments: list[str]) -> int:
+    """Rewrite what has changed, or with --check print it as a difference and give 1."""
+    check = arguments == ["--check"]
+    pages = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")] + ([] if COMMANDS.exists() else [COMMANDS]))
+    with ThreadPoolExecutor(2) as pool:
+        fresh = dict(zip(pages, pool.map(refreshed, pages), strict=True))
+    stale = {page: text for page, text in fresh.items() if not page.exists() or page.read_text("utf-8") != text}
+    for page, text in stale.items():
+        name = str(page.relative_to(ROOT))
+        if check:
+            old = page.read_text("utf-8").splitlines() if page.exists() else []
+            print("\n".join(difflib.unified_diff(old, text.splitlines(), name, "now", lineterm="", n=1)))
+        else:
+            page.write_text(text, "utf-8")
+            print(f"rewrote {name}")
+    if check and stale:
+        print("out of step: run `python scripts/docs.py`", file=sys.stderr)
+    return int(check and bool(stale))
+
+
+def refreshed(page: Path) -> str:
+    """The text of `page` as it should be now."""
+    if page == COMMANDS:
+        return command_reference()
+    text = page.read_text("utf-8")
+    programs = PYTHON.findall(text)
+    if programs:
+        done = subprocess.run(
+            [sys.executable, "-"],
+            input="\n".join(programs),
+            text=True,
+            cwd=ROOT,
+            env=environment(),
+            check=False,
+            capture_output=True,
+        )
+        if done.returncode:
+            raise SystemExit(f"the Python of {page.relative_to(ROOT)} fails:\n{done.stderr}")
+    return CONSOLE.sub(lambda block: "".join(transcript(block.group())), text)
+
+
+def transcript(block: str) -> Iterator[str]:
+    """The commands of `block`, each with what it prints now; an old output that says the same stays."""
+    for part in re.split(r"^(?=\$ )", block, flags=re.MULTILINE):
+        if not part.startswith("$ "):
+            yield part
+            continue
+        command, _, old = part.partition("\n")
+        new = shell(command.removeprefix("$ "))
+        yield f"{command}\n{old if VOLATILE.sub('', old) == VOLATILE.sub('', new) else new}"
+
+
+def shell(command: str) -> str:
+    """What `command` prints, both streams, with `costmodel` being this checkout's."""
+    define = f'costmodel() {{ "{sys.executable}" -m costmodel "$@"; }}\n'
+    done = subprocess.run(
+        ["bash", "-c", define + command],
+        text=True,
+        cwd=ROOT,
+        env=environment(),
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    return done.stdout
+
+
+def environment() -> dict[str, str]:
+    """Eighty columns, no folder of the user's, this checkout first."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COSTMODEL_")}
+    return kept | {"COLUMNS": "80", "PYTHONPATH": str(ROOT)}
+
+
+def command_reference() -> str:
+    """Every command's help, in the order in which help lists them."""
+    parts = ["# Commands\n\nWritten by `python scripts/docs.py` from `--help`.\n"]
+    for path in command_paths():
+        title = " ".join(["costmodel", *path])
+        parts.append(f"## {title}\n\n```text\n{shell(f'{title} --help')}```\n")
+    return "\n".join(parts)
+
+
+def command_paths() -> list[tuple[str, ...]]:
+    """The words of each command and group, the empty path first."""
+    sys.path.insert(0, str(ROOT))
+    import typer
+
+    from costmodel.cli.app import build
+
+    def below(command: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+        yield path
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from below(inner, (*path, name))
+
+    return list(below(typer.main.get_command(build()), ()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
