@@ -1,0 +1,99 @@
+"""Work of one token: matrix multiplications and attention, forward and for training, and the 6N rule.
+
+Conventions, as in "How To Scale Your Model" (part 4) and PaLM (arXiv 2204.02311, appendix B): a weight that multiplies
+costs two FLOPs a token forward and four backward; looking up the embedding costs nothing; norms, activations, softmax
+and the recurrence of hybrid layers are not counted. Attention is counted in full (every token attends to the whole
+sequence) and causal (to those before it: half of that), both within the sliding window of the layers that have one.
+"""
+
+from __future__ import annotations
+
+from costmodel.equations.model.parameters import Parameters
+from costmodel.symbolic import FLOP, Chapter, count, equation, flop, floor_divide, given, part, select, smallest
+
+
+class Windows(Chapter):
+    """How many tokens a token attends to, on the average over a sequence, in layers with and without a sliding window."""
+
+    sequence_length = given(count, "tokens of a sequence (T)", owner="workload")
+    attention_layers = given(count, "layers that attend", owner="model")
+    window = given(count, "tokens that a sliding-window layer attends to, 0 when no layer slides", owner="model")
+    window_every = given(count, "of every this many layers, all but one slide; 1: all do", owner="model")
+
+    sliding_layers = equation(
+        count,
+        select(
+            window > 0,
+            attention_layers - select(window_every > 1, floor_divide(attention_layers, window_every), 0),
+            0,
+        ),
+        "layers with a sliding window",
+    )
+    full_layers = equation(count, attention_layers - sliding_layers, "layers that attend to the whole sequence")
+    reach = equation(count, smallest(sequence_length, window), "tokens that a sliding layer can attend to")
+    attended_full = equation(
+        count,
+        full_layers * sequence_length + sliding_layers * reach,
+        "tokens attended to, added over layers, as if none were later",
+        source="Chowdhery et al. 2022, arXiv 2204.02311, appendix B",
+    )
+    attended_causal = equation(
+        count,
+        full_layers * sequence_length / 2 + sliding_layers * (reach - reach**2 / (2 * sequence_length)),
+        "tokens attended to, added over layers, none of them later",
+        valid="the half token by which the exact mean (T + 1) / 2 is more is left out, as all published counts do",
+    )
+
+
+class Flops(Chapter):
+    """Floating-point operations of one token; a step's are these times its tokens."""
+
+    shape = part(Parameters, shared=True)
+    windows = part(Windows, shared=True)
+    tied_embeddings = shape.tied_embeddings
+
+    projection_flops = equation(
+        flop, 2 * FLOP * shape.attention_layers * shape.attention_matrices, "projections of all attention layers, forward"
+    )
+    recurrent_flops = equation(
+        flop,
+        2 * FLOP * shape.recurrent_layers * shape.recurrent_matrices,
+        "projections of all recurrent layers, forward",
+        approximate="the convolution and the recurrence itself are left out",
+    )
+    ffn_flops = equation(flop, 2 * FLOP * shape.dense_layers * shape.ffn_matrices, "dense feed-forwards of all layers, forward")
+    expert_flops = equation(
+        flop,
+        2 * FLOP * shape.expert_layers * (shape.experts_per_token * shape.expert_matrices + shape.shared_expert_matrices + shape.router_matrices),
+        "router, experts taken and shared experts of all layers, forward",
+    )
+    head_flops = equation(flop, 2 * FLOP * shape.vocabulary * shape.hidden_size, "the head, forward")
+    score_size = equation(
+        count,
+        select(
+            shape.kv_rank > 0,
+            shape.latent_query_size + shape.heads * shape.value_head_size,
+            2 * shape.query_size,
+        ),
+        "features multiplied for each pair of tokens: query with key, weight with value",
+    )
+    attention_flops = equation(flop, 2 * FLOP * score_size * windows.attended_full, "attention of all layers in full, forward")
+    attention_flops_causal = equation(flop, 2 * FLOP * score_size * windows.attended_causal, "attention of all layers, causal, forward")
+    matmul_flops = equation(
+        flop, projection_flops + recurrent_flops + ffn_flops + expert_flops + head_flops, "all weights, forward"
+    )
+    forward_flops = equation(flop, matmul_flops + attention_flops, "one forward pass, attention in full")
+    forward_flops_causal = equation(flop, matmul_flops + attention_flops_causal, "one forward pass, attention causal")
+    training_flops = equation(
+        flop,
+        3 * forward_flops,
+        "forward and backward, attention in full, nothing recomputed: the model FLOPs of MFU",
+        source="Chowdhery et al. 2022, arXiv 2204.02311, appendix B: 6N + 12 L N H T",
+    )
+    training_flops_causal = equation(flop, 3 * forward_flops_causal, "forward and backward, attention causal, nothing recomputed")
+    six_n_flops = equation(
+        flop,
+        6 * FLOP * shape.active_parameters,
+        "forward and backward by the 6N rule: every active parameter multiplies, attention is free",
+        source="Kaplan et al. 2020, arXiv 2001.08361, section 2.1; How To Scale Your Model, part 4",
+    )
