@@ -1,0 +1,1 @@
+"""Which links a group of ranks runs over: machines, slices, placements."""

@@ -1,0 +1,364 @@
+"""A machine: what a cluster entry and the size that a person typed mean, as physical dimensions.
+
+    dgx-h100:512        chips                       tpu-v5p:8x16x16     one slice, by shape
+    dgx-h100:64x8       nodes times chips of each   tpu-v5p:512         one slice, by chips
+    gb200-nvl72:16x64   64 chips of each domain     v5p-512, v6e-256    one slice, by Google's name
+    dgx-h100            one fast domain             tpu-v5p             one host
+
+A count of chips is spread over the fewest domains, or taken as the standard slice with that many.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from typing import Literal, Protocol
+
+from costmodel.catalog.entries import Chip, Cluster, Fact, Level, Link, ScaleUp
+from costmodel.errors import InputError
+from costmodel.topology import slices as shapes_of
+
+LARGEST_MACHINE = 2**20
+AXIS_NAMES = "xyz"
+
+Kind = Literal["switch", "mesh", "torus", "network", "dcn"]
+
+
+class Entries(Protocol):
+    """Where entries are looked up by name or alias: a Catalog, or a stand-in for one."""
+
+    def chip(self, name: str) -> Chip:
+        """The chip of that name; InputError if there is none."""
+        ...
+
+    def link(self, name: str) -> Link:
+        """The link of that name; InputError if there is none."""
+        ...
+
+    def cluster(self, name: str) -> Cluster:
+        """The cluster of that name; InputError if there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One physical dimension: an axis of a torus, the fast domain, or a level of the network above it.
+
+    kind: `switch` and `mesh` (a direct link between each two chips) are fast domains, `torus` an axis of one,
+        `network` a level above a domain, `dcn` the level above a slice.
+    size: blocks of the next inner dimension (chips, for the innermost) that one block of this one joins.
+    wrap: whether a torus axis closes on itself.
+    bandwidth: bytes/s one way; of one link on `mesh` and `torus`, else a rank's fair share.
+    share: attainable share of the bandwidth in a collective.
+    latency: seconds of one step between two blocks.
+    oversubscription: by how much a rank's NIC share exceeds its fair share of the links between the blocks.
+    """
+
+    name: str
+    kind: Kind
+    size: int
+    wrap: bool
+    link: Link | None
+    bandwidth: float
+    share: float
+    latency: float
+    oversubscription: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Some chips of one cluster; the sizes of its dimensions, inner first, multiply to `chips`.
+
+    `slices` counts torus slices joined by the data-centre network (1 elsewhere). `notes` are sentences on how what
+    was typed has been read.
+    """
+
+    cluster: Cluster
+    chip: Chip
+    chips: int
+    dimensions: tuple[Dimension, ...]
+    slices: int
+    name_as_typed: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_torus(self) -> bool:
+        """Whether the fast domain is a torus (a TPU slice) and not a switch or a mesh."""
+        return self.dimensions[0].kind == "torus"
+
+    @property
+    def fast(self) -> tuple[Dimension, ...]:
+        """The dimensions of one fast domain: the axes of a slice, or the domain itself."""
+        return tuple(dimension for dimension in self.dimensions if dimension.kind not in {"network", "dcn"})
+
+    @property
+    def network(self) -> tuple[Dimension, ...]:
+        """The dimensions above the fast domain, inner first."""
+        return self.dimensions[len(self.fast) :]
+
+    @property
+    def unit(self) -> int:
+        """Chips in one unit: the block of the network whose uplinks are the tightest, or of its first level.
+
+        The whole machine when it fits one unit.
+        """
+        chips, tightest, unit = prod(dimension.size for dimension in self.fast), 0.0, 0
+        for inner, outer in pairwise(self.network):
+            chips *= inner.size
+            if outer.size > 1 and outer.oversubscription > tightest:
+                tightest, unit = outer.oversubscription, chips
+        return unit or self.chips
+
+    @property
+    def unit_uplinks(self) -> Dimension | None:
+        """The level that joins units, or None when the machine fits one."""
+        inside = prod(dimension.size for dimension in self.fast)
+        for dimension in self.network:
+            if inside == self.unit and dimension.size > 1 and dimension is not self.network[0]:
+                return dimension
+            inside *= dimension.size
+        return None
+
+
+def parse_machine(on: str, slices: int, catalog: Entries) -> Machine:
+    """The machine meant by `on`, a cluster with an optional size as shown above, and a number of torus slices.
+
+    Raises InputError with the nearest valid choice when the name is unknown or the size cannot be had.
+    """
+    name, size = _split_name(on)
+    cluster, numbers = _cluster(name, size, on, catalog)
+    torus = cluster.scale_up.kind == "torus"
+    if slices < 1:
+        raise InputError(f"--slices counts slices, 1 or more, not {slices}; leave it out for one slice")
+    if prod(numbers) * slices > LARGEST_MACHINE:
+        times = f" with {slices} slices" if slices > 1 else ""
+        raise InputError(f"{on!r}{times} is larger than what can be asked for, {cluster.name}:{LARGEST_MACHINE}")
+    if slices > 1 and not torus:
+        raise InputError(
+            f"--slices is for torus slices, and {cluster.name} has none; put the size in the name, "
+            f"such as {cluster.name}:{cluster.scale_up.size * slices}"
+        )
+    if torus:
+        dimensions, notes = _torus(cluster, numbers, slices, catalog)
+    else:
+        dimensions, notes = _switched(cluster, numbers, catalog)
+    chips = prod(dimension.size for dimension in dimensions)
+    if not torus and chips > cluster.largest_chips:
+        notes += (
+            f"{cluster.name} is described up to {cluster.largest_chips} chips; the same fabric is taken to go on",
+        )
+    return Machine(cluster, catalog.chip(cluster.chip), chips, dimensions, slices, on, notes)
+
+
+def _split_name(on: str) -> tuple[str, str | None]:
+    """The name of a cluster and, after a colon, the text of its size."""
+    plain = unicodedata.normalize("NFKC", on)
+    squeezed = re.sub(r"\s+", "", plain)
+    if not squeezed or len(on) > 100:
+        raise InputError("expected a cluster and its size, such as dgx-h100:512 or tpu-v5p:8x8x8")
+    if squeezed != on:
+        raise InputError(f"{on!r} has spaces or unusual characters; did you mean {squeezed}?")
+    name, colon, size = on.partition(":")
+    return name, size if colon else None
+
+
+def _cluster(name: str, size: str | None, on: str, catalog: Entries) -> tuple[Cluster, tuple[int, ...]]:
+    """The cluster and the numbers of its size; a slice name such as v5p-512 holds both."""
+    try:
+        cluster = catalog.cluster(name)
+    except InputError:
+        named = _named_slice(name, catalog) if size is None else None
+        if named is None:
+            raise
+        return named
+    if size is None:
+        return cluster, ()
+    parts = size.lower().split("x")
+    if not all(re.fullmatch(r"[0-9]{1,9}", part) and int(part) > 0 for part in parts):
+        forms = " or ".join(f"{cluster.name}:{form}" for form in _forms(cluster))
+        meant = "x".join(re.findall(r"[1-9][0-9]{0,6}", size)) if re.fullmatch(r"[x0-9]{1,30}", size) else ""
+        hint = f"; did you mean {cluster.name}:{meant}?" if meant and not any(len(part) > 7 for part in parts) else ""
+        raise InputError(f"{on[:60]!r} has no usable size: write {forms}{hint}")
+    return cluster, tuple(int(part) for part in parts)
+
+
+def _forms(cluster: Cluster) -> tuple[str, ...]:
+    """Examples of sizes of `cluster`, as they are typed."""
+    if cluster.scale_up.kind != "torus":
+        size = cluster.scale_up.size
+        return (str(4 * size), f"4x{size}")
+    shape = shapes_of.text(shapes_of.smallest(cluster.scale_up, 4 * cluster.chips_per_host))
+    return (str(4 * cluster.chips_per_host), shape)
+
+
+def _named_slice(name: str, catalog: Entries) -> tuple[Cluster, tuple[int, ...]] | None:
+    """The cluster and chips of one of Google's slice names, or None when `name` is not one."""
+    prefix, dash, count = name.lower().rpartition("-")
+    if not dash or not re.fullmatch(r"[0-9]{1,9}", count):
+        return None
+    try:
+        cluster = catalog.cluster(prefix)
+    except InputError:
+        return None
+    scale_up = cluster.scale_up
+    if prefix not in scale_up.slice_prefixes:
+        return None
+    chips, left = divmod(int(count), scale_up.chips_in_slice_name)
+    if left or not shapes_of.with_chips(scale_up, chips):
+        counts = [n * scale_up.chips_in_slice_name for n in shapes_of.nearest_counts(scale_up, chips)]
+        what = "cores, two a chip" if scale_up.chips_in_slice_name == 2 else "chips"
+        choices = " or ".join(f"{prefix}-{n}" for n in counts)
+        raise InputError(f"there is no slice {name[:60]!r} (the number counts {what}); the nearest are {choices}")
+    return cluster, (chips,)
+
+
+def _torus(
+    cluster: Cluster, numbers: tuple[int, ...], slices: int, catalog: Entries
+) -> tuple[tuple[Dimension, ...], tuple[str, ...]]:
+    """The axes of one slice and the level above it."""
+    scale_up = cluster.scale_up
+    shape, notes = shapes_of.read_shape(cluster, numbers)
+    link = catalog.link(scale_up.link)
+    share = _share(link)
+    axes = tuple(
+        Dimension(name, "torus", length, wrap, link, link.bandwidth.value, share, link.latency.value)
+        for name, length, wrap in zip(AXIS_NAMES, shape, shapes_of.wraps(scale_up, shape), strict=False)
+    )
+    if not cluster.network:
+        if slices > 1:
+            raise InputError(f"{cluster.name} has no network between slices; leave out --slices")
+        return axes, notes
+    level = cluster.network[0]
+    network = catalog.link(level.link)
+    # What a chip sends over the data-centre network passes its host's link first.
+    bandwidth = min(_nic_share(cluster, level, network), catalog.link(cluster.host_link).bandwidth.value)
+    dcn = Dimension(level.name, "dcn", slices, False, network, bandwidth, _share(network), network.latency.value)
+    return (*axes, dcn), notes
+
+
+def _switched(
+    cluster: Cluster, numbers: tuple[int, ...], catalog: Entries
+) -> tuple[tuple[Dimension, ...], tuple[str, ...]]:
+    """The fast domain and the levels of the network above it."""
+    scale_up = cluster.scale_up
+    used, domains = _domains(cluster, numbers)
+    notes: tuple[str, ...] = ()
+    if used < scale_up.size and domains > 1:
+        notes += (f"{used} of the {scale_up.size} chips of each of {domains} domains are used",)
+    link = catalog.link(scale_up.link)
+    kind: Kind = "mesh" if scale_up.kind == "mesh" else "switch"
+    domain = Dimension("domain", kind, used, False, link, link.bandwidth.value, _share(link), link.latency.value)
+    if not cluster.network and domains > 1:
+        raise InputError(f"{cluster.name} has no network between its hosts: at most {cluster.name}:{scale_up.size}")
+    levels, more = _levels(cluster, domains, catalog)
+    return (domain, *levels), notes + more
+
+
+def _levels(cluster: Cluster, domains: int, catalog: Entries) -> tuple[tuple[Dimension, ...], tuple[str, ...]]:
+    """The levels of the network, each block of which joins equally many blocks of the level below."""
+    levels: list[Dimension] = []
+    notes: tuple[str, ...] = ()
+    left, oversubscription, further_switches = domains, 1.0, 0
+    nic_share = 0.0
+    for level in cluster.network:
+        link = catalog.link(level.link)
+        nic_share = nic_share or _nic_share(cluster, level, link)
+        size = left // _even_parts(left, level) if level.blocks else left
+        switch_latency = link.details["switch_latency"].value if "switch_latency" in link.details else 0.0
+        latency = link.latency.value + further_switches * switch_latency
+        share = _share(link)
+        bandwidth = nic_share / oversubscription
+        levels.append(Dimension(level.name, "network", size, False, link, bandwidth, share, latency, oversubscription))
+        left //= size
+        if left == 1:
+            continue
+        tight = level.oversubscription.value
+        if tight > 1 and left > -(-left * size // level.blocks):
+            notes += (
+                f"the blocks of {level.name} are taken to be filled alike: {left} with {size} of {level.blocks} places used",
+            )
+        oversubscription *= tight
+        further_switches += 2  # up to a switch of the next level and down again
+    if left > 1:
+        size = domains // left * cluster.scale_up.size
+        raise InputError(f"the network of {cluster.name} joins at most {size} chips; ask for {cluster.name}:{size}")
+    return tuple(levels), notes
+
+
+def _domains(cluster: Cluster, numbers: tuple[int, ...]) -> tuple[int, int]:
+    """How many chips of each fast domain are used, and how many domains."""
+    scale_up, host = cluster.scale_up, cluster.chips_per_host
+    if not numbers:
+        return scale_up.size, 1
+    if len(numbers) == 1 or (len(numbers) == 2 and numbers[1] == host):
+        chips = numbers[0] if len(numbers) == 1 else numbers[0] * host
+        domains = _even_domains(cluster, chips)
+        if domains:
+            return chips // domains, domains
+        raise InputError(_why_not_chips(cluster, chips))
+    part = min(host, scale_up.size)
+    if len(numbers) == 2:
+        domains, used = numbers
+        if used <= scale_up.size and (used % part == 0 or (domains == 1 and used < part)):
+            return used, domains
+    typed = "x".join(str(number) for number in numbers[:4])
+    used = min(scale_up.size, max(part, round(numbers[-1] / part) * part))
+    whole = "a domain" if scale_up.size != host else "a node"
+    raise InputError(
+        f"{cluster.name}:{typed} cannot be had: {whole} of {cluster.name} has {scale_up.size} chips"
+        + (f" in hosts of {host}" if host < scale_up.size else "")
+        + f"; the nearest is {cluster.name}:{numbers[0]}x{used}"
+    )
+
+
+def _even_domains(cluster: Cluster, chips: int) -> int:
+    """The fewest domains over which `chips` spread evenly in whole hosts, or 0 when less than half of each is used."""
+    size = cluster.scale_up.size
+    part = min(cluster.chips_per_host, size)
+    if chips <= part:
+        return 1
+    if chips % cluster.chips_per_host and (chips > cluster.chips_per_host or chips % part):
+        return 0
+    fewest = -(-chips // size)
+    fitting = (n for n in range(fewest, 2 * fewest + 1) if chips % (n * part) == 0)
+    return next(fitting, 0)
+
+
+def _why_not_chips(cluster: Cluster, chips: int) -> str:
+    host = cluster.chips_per_host
+    chips = min(chips, LARGEST_MACHINE)
+    below = next((n for n in range(chips - 1, 0, -1) if _even_domains(cluster, n)), 0)
+    above = next((n for n in range(chips + 1, chips + 64 * host) if _even_domains(cluster, n)), 0)
+    near = " or ".join(f"{cluster.name}:{n}" for n in (below, above) if n)
+    if chips % host:
+        return f"{chips} chips are not whole hosts of {cluster.name}, {host} chips each; the nearest are {near}"
+    return (
+        f"{chips} chips do not spread evenly over domains of {cluster.scale_up.size} chips; the nearest are {near}, "
+        f"or say how many chips of each domain to use, such as {cluster.name}:4x{cluster.scale_up.size // 2}"
+    )
+
+
+def _even_parts(total: int, level: Level) -> int:
+    """The fewest equal parts of `total` blocks that fit the blocks of `level`.
+
+    Where more than twice the parts would be needed (a prime number of nodes) and the uplinks are not oversubscribed,
+    everything is taken to be in one block: the level costs no bandwidth, and a part of the steps a little latency.
+    """
+    fewest = -(-total // level.blocks)
+    parts = next(parts for parts in range(fewest, total + 1) if total % parts == 0)
+    return 1 if parts > 2 * fewest and level.oversubscription.value <= 1 else parts
+
+
+def _nic_share(cluster: Cluster, level: Level, link: Link) -> float:
+    return level.links_per_host * link.bandwidth.value / cluster.chips_per_host
+
+
+def _share(link: Link) -> float:
+    fact: Fact = link.attainable["collective"]
+    return fact.value
+
+
+__all__ = ["AXIS_NAMES", "LARGEST_MACHINE", "Dimension", "Entries", "Kind", "Machine", "ScaleUp", "parse_machine"]
