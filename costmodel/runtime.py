@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from costmodel.errors import EquationError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -20,22 +22,22 @@ BLOCK = 500_000
 """Elements in one statement: enough that numpy's overhead is small, few enough that blocks stay in the caches."""
 
 
-def ceil_log2(n: Any) -> int:
+def ceil_log2(n: float) -> int:
     """The smallest k with 2^k >= n, for n >= 1."""
     return (math.ceil(n) - 1).bit_length()
 
 
-def floor_log2(n: Any) -> int:
+def floor_log2(n: float) -> int:
     """The largest k with 2^k <= n, for n >= 1."""
     return math.floor(n).bit_length() - 1
 
 
-def nearest_whole(x: Any) -> int:
-    """The nearest whole number."""
+def nearest_whole(x: float) -> int:
+    """The nearest whole number, halves to even."""
     return round(x)
 
 
-def ones_below(n: Any) -> int:
+def ones_below(n: float) -> int:
     """How many ones the binary forms of 0 .. n-1 hold together."""
     whole, total = math.ceil(n), 0
     for bit in range(whole.bit_length()):
@@ -59,6 +61,17 @@ def floor_log2s(n: Array) -> Array:
     return (np.frexp(n)[1] - 1).astype(float)
 
 
+def ones_belows(n: Array) -> Array:
+    """ones_below of every element."""
+    import numpy as np
+
+    whole, total = np.ceil(n), np.zeros(np.shape(n))
+    for bit in range(int(np.max(whole, initial=0)).bit_length()):
+        full = whole // (2 << bit)
+        total += full * (1 << bit) + np.maximum(0, whole - full * (2 << bit) - (1 << bit))
+    return total
+
+
 def nearest_wholes(x: Array) -> Array:
     """The nearest whole number of every element."""
     import numpy as np
@@ -67,38 +80,49 @@ def nearest_wholes(x: Array) -> Array:
 
 
 def stacked(axis: int, *parts: Array) -> Array:
-    """One part for each row of an axis that the parts do not have."""
+    """One part for each row of an axis; a part that varies along the axis itself gives its own row."""
     import numpy as np
 
-    shape = list(np.broadcast_shapes(*(np.shape(part) for part in parts)))
+    rows = [row(part, axis, i) for i, part in enumerate(parts)]
+    shape = list(np.broadcast_shapes((1,) * -axis, *(np.shape(part) for part in rows)))
     where: list[slice] = [slice(None)] * len(shape)
-    shape[axis] = len(parts)
+    shape[axis] = len(rows)
     out = np.empty(shape)
-    for i, part in enumerate(parts):
+    for i, part in enumerate(rows):
         where[axis] = slice(i, i + 1)
         out[tuple(where)] = part
     return out
 
 
 def row(x: Array, axis: int, number: int) -> Array:
-    """One row of an axis, its dimension kept."""
-    return x if x.shape[axis] == 1 else x.take([number], axis=axis)
+    """One row of an axis, its dimension kept; plain numbers are the same in every row."""
+    import numpy as np
+
+    varies = np.ndim(x) >= -axis and x.shape[axis] > 1
+    return np.take(x, [number], axis=axis) if varies else x
 
 
 def at_smallest(value: Array, key: Array, axis: int) -> Array:
     """The value where the key is smallest along an axis."""
-    return _at(value, key.argmin(axis=axis, keepdims=True), key, axis)
+    import numpy as np
+
+    return _at(value, np.argmin(key, axis=axis, keepdims=True), axis)
 
 
 def at_largest(value: Array, key: Array, axis: int) -> Array:
     """The value where the key is largest along an axis."""
-    return _at(value, key.argmax(axis=axis, keepdims=True), key, axis)
-
-
-def _at(value: Array, index: Any, key: Array, axis: int) -> Array:
     import numpy as np
 
-    shape = list(np.broadcast_shapes(value.shape, key.shape))
+    return _at(value, np.argmax(key, axis=axis, keepdims=True), axis)
+
+
+def _at(value: Array, index: NDArray[np.int64], axis: int) -> Array:
+    import numpy as np
+
+    if np.ndim(value) < -axis or value.shape[axis] == 1:
+        # The key alone varies along the axis: every row holds the same value.
+        return value
+    shape = list(np.broadcast_shapes(value.shape, index.shape))
     whole = np.broadcast_to(value, shape)
     shape[axis] = 1
     return np.take_along_axis(whole, np.broadcast_to(index, shape), axis=axis)
@@ -148,7 +172,9 @@ class Table:
 class Run:
     """Evaluates a generated numpy module over a table: coarse levels first, the last one in blocks of rows.
 
-    `inputs` are scalars, or arrays along the one product axis that the module's INPUTS names, or columns of the table.
+    `inputs` are numbers, or arrays along the product axes that the module's INPUTS names, in the order of its ORDER (or
+    with a dimension for each of those axes, one for the rows, and further ones before), or columns of the table. Raises
+    EquationError for an input that is missing or has other dimensions.
     """
 
     def __init__(self, module: ModuleType, table: Table, inputs: Mapping[str, Any]) -> None:
@@ -168,15 +194,33 @@ class Run:
         order = self.module.ORDER
         if name in self.table.columns:
             representatives = self._rows(self.module.LEVEL[name])[0]
-            return self.table.columns[name][representatives].reshape([1] * len(order) + [-1])
+            column: Array = self.table.columns[name][representatives]
+            return column.reshape([1] * len(order) + [-1])
+        if name not in inputs:
+            raise EquationError(f"no value was given for the input {name}")
         given = np.asarray(inputs[name], float)
-        if given.ndim == len(order) + 1:
-            return given
-        shape = [1] * (len(order) + 1)
-        if given.ndim:
-            (axis,) = (a for a in axes if a in order)
-            shape[order.index(axis)] = -1
-        return given.reshape(shape)
+        own = [axis for axis in order if axis in axes]
+        if given.ndim <= len(order):
+            if given.ndim not in {0, len(own)}:
+                along = ", ".join(own) or "no product axis"
+                raise EquationError(f"{name} varies along {along} but was given with {given.ndim} dimensions")
+            sizes = dict(zip(own, given.shape, strict=False))
+            given = given.reshape([sizes.get(axis, 1) for axis in order] + [1])
+        return self._whole(name, given, own)
+
+    def _whole(self, name: str, given: Array, own: Sequence[str]) -> Array:
+        """An input with all the rows of every axis that some formula runs over, one number standing for all of them."""
+        import numpy as np
+
+        order, rows, shape = self.module.ORDER, self.module.ROWS, list(given.shape)
+        for axis in own:
+            place = order.index(axis) - len(order) - 1
+            size = rows.get(axis, 0)
+            if size and shape[place] not in {1, size}:
+                raise EquationError(f"{name} was given {shape[place]} rows along {axis}, which has {size}")
+            shape[place] = size or shape[place]
+        whole: Array = np.broadcast_to(given, shape)
+        return whole
 
     def _rows(self, level: str) -> tuple[Any, Any]:
         """As Table.unique; the finest level is the table itself, in its own order, even where rows repeat."""
@@ -203,6 +247,14 @@ class Run:
                 arguments.append(value.take(self.index(own, level)[block], axis=-1))
         return arguments
 
+    def _call(self, level: str, block: slice) -> Sequence[Array]:
+        """One level's quantities in one block of its rows, constants as arrays too."""
+        import numpy as np
+
+        rank = len(self.module.ORDER) + 1
+        values = getattr(self.module, level)(*self._arguments(level, block))
+        return [value if np.ndim(value) else np.full((1,) * rank, value, float) for value in values]
+
     def _elements(self, level: str) -> tuple[int, int]:
         """Rows of a level, and elements in a statement of one row, at most."""
         import numpy as np
@@ -217,12 +269,11 @@ class Run:
 
         with np.errstate(all="ignore"):
             for level in list(self.spec)[:-1]:
-                function, keep = getattr(self.module, level), self.spec[level][1]
                 rows, each = self._elements(level)
                 step = max(1, BLOCK // each)
-                parts = [function(*self._arguments(level, slice(low, low + step))) for low in range(0, rows, step)]
-                for name, *values in zip(keep, *parts, strict=True):
-                    varies = len(parts) > 1 and (step == 1 or any(np.shape(v)[-1] > 1 for v in values))
+                parts = [self._call(level, slice(low, low + step)) for low in range(0, rows, step)]
+                for name, *values in zip(self.spec[level][1], *parts, strict=True):
+                    varies = len(parts) > 1 and (step == 1 or any(v.shape[-1] > 1 for v in values))
                     self.values[name] = np.concatenate(values, axis=-1) if varies else values[0]
         return self
 
@@ -231,10 +282,9 @@ class Run:
         import numpy as np
 
         level = list(self.spec)[-1]
-        function, keep = getattr(self.module, level), self.spec[level][1]
         rows, each = self._elements(level)
         step = max(1, BLOCK // each)
         with np.errstate(all="ignore"):
             for low in range(0, rows, step):
                 block = slice(low, min(rows, low + step))
-                yield block, dict(zip(keep, function(*self._arguments(level, block)), strict=True))
+                yield block, dict(zip(self.spec[level][1], self._call(level, block), strict=True))

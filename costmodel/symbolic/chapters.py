@@ -8,6 +8,8 @@
         W = given(bytes_per_second, "one link, one way")
 
         shard = equation(bytes_, S / n, "what one rank starts with")
+
+`Ring.system` is then the EquationSystem that the body defined.
 """
 
 from __future__ import annotations
@@ -79,7 +81,7 @@ class _ChapterType(type):
     system: EquationSystem
 
     @classmethod
-    def __prepare__(cls, name: str, bases: tuple[type, ...], /, **_: Any) -> _Body:  # type: ignore[override]
+    def __prepare__(cls, name: str, bases: tuple[type, ...], /, **_: Any) -> _Body:
         return _Body(name)
 
     def __new__(cls, name: str, bases: tuple[type, ...], body: _Body) -> _ChapterType:

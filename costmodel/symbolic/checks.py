@@ -37,7 +37,7 @@ def axis_errors(x: Expression, known: Mapping[str, frozenset[str]]) -> list[str]
     """Reductions over an axis that their expression does not have: n times the value, which nobody means."""
     return [
         f"{node.func.__name__} over {node.axis}, along which {node.args[0]} does not vary"
-        for node in x.atoms(nodes.Reduction)
+        for node in sorted(x.atoms(nodes.Reduction), key=str)
         if node.axis not in axes_of(node.args[0], known)
     ]
 
@@ -74,7 +74,7 @@ class _UnitWalk:
                 raise EquationError(f"{x.name} is neither an input nor defined")
             return self.equations[x.name].unit
         if x.is_number and not x.free_symbols:
-            return None if x == 0 or x in (sp.oo, -sp.oo) else count
+            return None if x == 0 or x in {sp.oo, -sp.oo} else count
         if isinstance(x, sp.Mul):
             product = count
             for a in x.args:
@@ -93,8 +93,9 @@ class _UnitWalk:
 
     def _power(self, x: Expression) -> Unit:
         base = self.unit(x.base) or count
+        if self.unit(x.exp) not in {None, count}:
+            self.errors.append(f"{x.base} is raised to {x.exp}, which has a unit")
         if base == count:
-            self.unit(x.exp)
             return count
         if not x.exp.is_Rational:
             self.errors.append(f"{x.base} has a unit and is raised to {x.exp}")
@@ -115,9 +116,11 @@ class _UnitWalk:
         if isinstance(x, (nodes.ceil_divide, nodes.floor_divide)):
             self.same(list(x.args))
             return count
+        if isinstance(x, (nodes.at_smallest, nodes.at_largest)):
+            self.unit(x.args[2])
         if isinstance(x, (nodes.Reduction, nodes.at_row)):
             return self.unit(x.args[0])
         for a in x.args:
-            if self.unit(a) not in (None, count):
+            if self.unit(a) not in {None, count}:
                 self.errors.append(f"{x.func.__name__} of a quantity with a unit: {a}")
         return count

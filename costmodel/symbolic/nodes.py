@@ -44,7 +44,7 @@ class Axis:
 
 
 class Node(sp.Function):  # type: ignore[misc]
-    """A function that sympy must not look into: it never evaluates by itself."""
+    """A function that sympy must not look into: it stays as written."""
 
     @classmethod
     def eval(cls, *_: Expression) -> None:
@@ -115,6 +115,11 @@ class nearest_whole(Step):
 
 class select(Node):
     """select(condition, value, otherwise): only the branch taken needs to be meaningful."""
+
+    @classmethod
+    def eval(cls, condition: Expression, value: Expression, otherwise: Expression) -> Expression | None:
+        """Only a condition that binding has settled, such as 1 > 1, is resolved."""
+        return value if condition == sp.true else otherwise if condition == sp.false else None
 
     def _eval_derivative(self, x: Expression) -> Expression:
         condition, value, otherwise = self.args
@@ -223,6 +228,16 @@ def best(x: Expression, axis: Axis) -> Expression:
 def worst(x: Expression, axis: Axis) -> Expression:
     """The largest along an axis."""
     return largest_over(sp.sympify(x), Str(axis.name))
+
+
+def at_best(value: Expression, key: Expression, axis: Axis) -> Expression:
+    """The value in the row of an axis where the key is smallest."""
+    return at_smallest(sp.sympify(value), Str(axis.name), sp.sympify(key))
+
+
+def at_worst(value: Expression, key: Expression, axis: Axis) -> Expression:
+    """The value in the row of an axis where the key is largest."""
+    return at_largest(sp.sympify(value), Str(axis.name), sp.sympify(key))
 
 
 def equal(a: Expression, b: Expression) -> Expression:

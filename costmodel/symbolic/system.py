@@ -12,13 +12,18 @@ import sympy as sp
 
 from costmodel.errors import EquationError, nearest
 from costmodel.symbolic.nodes import UNIT_SYMBOLS, Axis, Expression, chosen
-from costmodel.symbolic.units import Unit, count
+from costmodel.symbolic.units import Unit
 
 RESERVED = frozenset(
-    "add amax amin cbrt ceil ceil_log2 cube_root floor floor_log2 inf log max maximum min minimum nearest_whole ones_below "
-    "range row rows sqrt stacked sum take total where FLOP BYTE SECOND".split()
+    {
+        *("FLOP", "BYTE", "SECOND", "system"),
+        *("cbrt", "ceil", "floor", "inf", "log", "sqrt"),
+        *("ceil_log2", "floor_log2", "locals", "max", "min", "nearest_whole", "ones_below", "range", "sum"),
+        *("add", "at_largest", "at_smallest", "ceil_log2s", "floor_log2s", "maximum", "minimum", "nearest_wholes"),
+        *("ones_belows", "row", "stacked", "where"),
+    }
 )
-"""Names that the generated modules use themselves."""
+"""Names that chapters and generated modules use themselves; so is i_ in front, for the loops over axes."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +69,16 @@ class Equation:
         return () if self.stated is None else tuple(sorted(s.name for s in self.expression.free_symbols))
 
 
-class View(dict[str, Any]):
+class View:
     """The symbols of an included chapter as attributes: `along_tp.all_gather`."""
 
+    def __init__(self, symbols: Mapping[str, Expression]) -> None:
+        self._symbols = dict(symbols)
+
     def __getattr__(self, name: str) -> Expression:
-        if name in self:
-            return self[name]
-        hint = ", ".join(nearest(name, self)) or "nothing like it is defined there"
+        if name in self._symbols:
+            return self._symbols[name]
+        hint = ", ".join(nearest(name, self._symbols)) or "nothing like it is defined there"
         raise AttributeError(f"no quantity {name!r} in this part; {hint}")
 
 
@@ -90,14 +98,14 @@ class EquationSystem:
     def add(self, equation: Equation) -> Expression:
         """Add one equation and return its symbol. Raises EquationError for a reserved or repeated name."""
         name = equation.name
-        if not name.isidentifier() or keyword.iskeyword(name) or name in RESERVED:
+        if not name.isidentifier() or keyword.iskeyword(name) or name in RESERVED or name.startswith("i_"):
             raise EquationError(f"{name!r} cannot name a quantity: Python or the generated modules use it")
         if name in self.equations:
             raise EquationError(f"{name} is defined twice in {self.name}")
         self.equations[name] = equation
         return equation.symbol
 
-    def input(self, name: str, unit: Unit, meaning: str, axes: Sequence[Axis] = (), owner: str = "", labels: Sequence[str] = ()) -> Expression:
+    def input(self, name: str, unit: Unit, meaning: str, axes: Sequence[Axis] = (), *, owner: str = "", labels: Sequence[str] = ()) -> Expression:
         """Declare an input."""
         over = frozenset(axis.name for axis in axes)
         return self.add(Equation(sp.Symbol(name), unit, meaning, axes=over, owner=owner, labels=tuple(labels)))
@@ -120,24 +128,30 @@ class EquationSystem:
                 if not e.is_input:
                     raise EquationError(f"{other.name}.{e.name} is defined there and cannot be bound")
                 here[e.symbol] = sp.sympify(waiting.pop(e.name))
-            elif e.is_input:
-                known = self.equations.get(e.name)
-                if known is None:
-                    here[e.symbol] = self.add(e)
-                elif known.unit != e.unit:
-                    raise EquationError(f"{e.name} is [{known.unit.label}] in {self.name} and [{e.unit.label}] in {other.name}: bind it")
-                else:
-                    here[e.symbol] = e.symbol
             else:
-                copy = replace(e, symbol=sp.Symbol(prefix + e.name), stated=e.stated.xreplace(here) if e.stated is not None else None)
-                known = self.equations.get(copy.name)
-                if known is not None and not prefix and known.stated == copy.stated:
-                    here[e.symbol] = known.symbol
-                else:
-                    here[e.symbol] = self.add(copy)
+                here[e.symbol] = e.symbol if e.is_input else sp.Symbol(prefix + e.name)
         if waiting:
             raise EquationError(f"{other.name} has no input {', '.join(sorted(waiting))}")
+        for e in other.equations.values():
+            if e.stated is not None:
+                copy = replace(e, symbol=here[e.symbol], stated=e.stated.xreplace(here))
+                known = self.equations.get(copy.name)
+                if prefix or known is None or known.stated != copy.stated:
+                    self.add(copy)
+            elif here[e.symbol] == e.symbol:
+                self._share(e, other)
         return View({symbol.name: value for symbol, value in here.items()})
+
+    def _share(self, e: Equation, other: EquationSystem) -> None:
+        """Take over an input of another system, unless a quantity of that name is here and is of the same kind."""
+        known = self.equations.get(e.name)
+        if known is None:
+            self.add(e)
+        elif known.unit != e.unit:
+            units = f"[{known.unit.label}] in {self.name} and [{e.unit.label}] in {other.name}"
+            raise EquationError(f"{e.name} is {units}: bind it")
+        elif known.labels != e.labels:
+            raise EquationError(f"{e.name} holds other labels in {self.name} than in {other.name}: bind it")
 
     def cut(self, *names: str) -> EquationSystem:
         """A copy in which these quantities are inputs: a piece of the system by itself, for a test or a question."""
@@ -184,9 +198,9 @@ class EquationSystem:
 
     def labels(self, symbol: sp.Symbol) -> tuple[str, ...]:
         """The alternatives of a choice input."""
-        labels = self[symbol.name].labels
+        labels = self[symbol.name].labels if symbol.is_Symbol else ()
         if not labels:
-            raise EquationError(f"{symbol.name} is used by choose but was not declared as a choice")
+            raise EquationError(f"{symbol} is used by choose but was not declared as a choice")
         return labels
 
     def axes(self, wanted: Iterable[str] | None = None) -> dict[str, frozenset[str]]:
@@ -203,22 +217,15 @@ class EquationSystem:
         from costmodel.symbolic.checks import axis_errors, unit_errors
 
         problems = []
-        self.order()
+        axes = self.axes()
         for e in self.equations.values():
             if e.stated is None:
                 continue
             problems += [f"{e.name}: {text}" for text in unit_errors(e.stated, e.unit, self.equations)]
-            problems += [f"{e.name}: {text}" for text in axis_errors(e.expression, self.axes([e.name]))]
-            for node in e.expression.atoms(chosen):
+            problems += [f"{e.name}: {text}" for text in axis_errors(e.expression, axes)]
+            for node in sorted(e.expression.atoms(chosen), key=str):
                 allowed = self.labels(node.args[0])
-                problems += [f"{e.name}: chooses {label!r}, not among {', '.join(allowed)}" for label in node.options if label not in allowed]
+                known = ", ".join(allowed)
+                problems += [f"{e.name}: chooses {label!r}, not among {known}" for label in node.options if label not in allowed]
                 problems += [f"{e.name}: has no formula for {label!r}" for label in allowed if label not in node.options]
         return problems
-
-
-def plain(name: str, system: EquationSystem) -> Expression:
-    """The symbol of a quantity of `system`, by name; raises EquationError with the nearest one."""
-    return system[name].symbol
-
-
-__all__ = ["RESERVED", "Equation", "EquationSystem", "View", "count", "plain"]

@@ -57,10 +57,8 @@ class PythonWriter:
             return joint.join(f"({self.write(a)})" for a in sorted(x.args, key=str)), COMPARE
         if isinstance(x, Not):
             return self.negation(x.args[0]), COMPARE
-        if isinstance(x, nodes.ceil_divide):
-            return f"{self.functions[nodes.ceil_divide]}({self.at(x.args[0], MULTIPLY)} / {self.at(x.args[1], POWER)})", ATOM
-        if isinstance(x, nodes.floor_divide):
-            return f"{self.functions[nodes.floor_divide]}({self.at(x.args[0], MULTIPLY)} / {self.at(x.args[1], POWER)})", ATOM
+        if isinstance(x, (nodes.ceil_divide, nodes.floor_divide)):
+            return f"{self.functions[type(x)]}({self.at(x.args[0], MULTIPLY)} / {self.at(x.args[1], POWER)})", ATOM
         return self.node(x)
 
     def symbol(self, x: Expression) -> str:
@@ -76,7 +74,10 @@ class PythonWriter:
         return repr(float(x)), ATOM if x >= 0 else ADD
 
     def add(self, x: Expression) -> Code:
-        """A sum, the terms with a minus sign last."""
+        """A sum, the terms with a minus sign last and a factor that all share before it: sympy multiplies it out."""
+        factor, rest = x.primitive()
+        if factor != 1 and _shared(factor, x):
+            return self.multiply(sp.Mul(factor, rest, evaluate=False))
         terms = x.as_ordered_terms()
         plus = [t for t in terms if not t.could_extract_minus_sign()]
         minus = [-t for t in terms if t.could_extract_minus_sign()]
@@ -130,6 +131,13 @@ class PythonWriter:
         if isinstance(x, sp.log):
             return self.call("log", *x.args)
         raise EquationError(f"no Python form for {x.func.__name__}")
+
+
+def _shared(factor: Expression, x: Expression) -> bool:
+    """Whether a sum reads better with its factor taken out; a lone 1 / 2 would turn exact Fractions into floats."""
+    divisors = [term.as_coeff_Mul()[0].q for term in x.args]
+    alone = x.as_coeff_Add()[0].q
+    return alone != 1 or all(divisor == factor.q for divisor in divisors)
 
 
 def _is_reciprocal(x: Expression) -> bool:

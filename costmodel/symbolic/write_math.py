@@ -56,27 +56,35 @@ class MathWriter(PythonWriter):
             labels = self.system.labels(x.args[0])
             picked = self.write(x.args[0])
             *first, (_, last) = x.options.items()
-            code = "".join(f"{self.at(formula, ADD)} if {picked} == {labels.index(label)} else " for label, formula in first)
-            return code + self.at(last, ADD), COMPARE - 1
-        if isinstance(x, nodes.at_row):
-            before = self.fixed
-            self.fixed = {**before, x.args[1].name: int(x.args[2])}
-            code = self.emit(x.args[0])
-            self.fixed = before
-            return code
+            tests = (f"{self.at(formula, ADD)} if {picked} == {labels.index(label)} else " for label, formula in first)
+            return "".join(tests) + self.at(last, ADD), COMPARE - 1
+        if isinstance(x, nodes.smallest) and len(x.args) == 1:
+            return self.emit(x.args[0])
         if isinstance(x, nodes.stacked):
             axis = x.args[0].name
             if axis in self.fixed:
                 return self.emit(x.args[1 + self.fixed[axis]])
-            return f"({', '.join(map(self.write, x.args[1:]))})[i_{axis}]", ATOM
-        if isinstance(x, (nodes.at_smallest, nodes.at_largest)):
-            function = "min" if isinstance(x, nodes.at_smallest) else "max"
-            pairs = f"({self.write(x.args[2])}, {self.write(x.args[0])})"
-            return f"{function}({pairs} for {self.loop(x.axis)})[1]", ATOM
-        if isinstance(x, nodes.Reduction):
-            function = {nodes.total_over: "sum", nodes.smallest_over: "min", nodes.largest_over: "max"}[type(x)]
-            return f"{function}({self.write(x.args[0])} for {self.loop(x.axis)})", ATOM
+            return f"({', '.join(map(self.write, x.args[1:]))},)[i_{axis}]", ATOM
+        if isinstance(x, (nodes.at_row, nodes.Reduction)):
+            before = self.fixed
+            axis = x.args[1].name
+            self.fixed = {name: i for name, i in before.items() if name != axis}
+            if isinstance(x, nodes.at_row):
+                self.fixed[axis] = int(x.args[2])
+            code = self.emit(x.args[0]) if isinstance(x, nodes.at_row) else self.reduction(x)
+            self.fixed = before
+            return code
         return super().node(x)
+
+    def reduction(self, x: Expression) -> Code:
+        """A reduction as a generator expression over the rows of its axis."""
+        if isinstance(x, (nodes.at_smallest, nodes.at_largest)):
+            # The row's number decides between equal keys, so that every value asked for comes from one row.
+            function, sign = ("min", "") if isinstance(x, nodes.at_smallest) else ("max", "-")
+            triple = f"({self.write(x.args[2])}, {sign}i_{x.axis}, {self.write(x.args[0])})"
+            return f"{function}({triple} for {self.loop(x.axis)})[2]", ATOM
+        function = {nodes.total_over: "sum", nodes.smallest_over: "min", nodes.largest_over: "max"}[type(x)]
+        return f"{function}({self.write(x.args[0])} for {self.loop(x.axis)})", ATOM
 
     def loop(self, axis: str) -> str:
         """The clause that runs over the rows of an axis."""
@@ -116,5 +124,5 @@ def compile_math(system: EquationSystem, wanted: Iterable[str] | None = None, lo
     names = list(wanted) if wanted is not None else list(system.equations)
     source = math_module(system.name, {"evaluate": (system, names)}, looped)
     module = ModuleType(system.name)
-    exec(compile(source, f"<equations of {system.name}>", "exec"), module.__dict__)
+    exec(compile(source, f"<equations of {system.name}>", "exec"), module.__dict__)  # noqa: S102  our own source
     return module.__dict__["evaluate"]
