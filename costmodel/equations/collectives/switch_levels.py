@@ -1,0 +1,398 @@
+"""How one algorithm runs on the levels of a switched machine: what `group_on_switches` is put together from.
+
+Each gives a latency and seconds on each resource: the rank's port into its fast domain, its share of the NICs, and its share
+of the unit's uplinks. All groups of the same axis are taken to run at once, which is what makes the fair share of the NICs
+the bandwidth that a rank has.
+"""
+
+from costmodel.equations.collectives.in_network import Nvls, Sharp
+from costmodel.equations.collectives.ring import Ring
+from costmodel.equations.collectives.switch import Bruck, Direct, OneShot, Rabenseifner, RecursiveDoubling, TwoShot
+from costmodel.equations.collectives.tree import DoubleBinaryTree
+from costmodel.symbolic import (
+    Chapter,
+    both,
+    bytes_,
+    bytes_per_second,
+    count,
+    equation,
+    given,
+    infinite,
+    largest,
+    part,
+    seconds,
+    select,
+)
+
+COUNTED = "counted on lists of ranks, all groups of an axis at once"
+NCCL = "NCCL 2.30, src/graph/tuning.cc"
+LOWER_BOUND = "a lower bound; measurements lie between it and the levels in sequence"
+SMALL_CHUNKS = "chunks are taken to be small"
+SLOWER = "every step and byte is charged at the slowest level that the group spans"
+
+
+class SwitchLevels(Chapter):
+    """What an algorithm sees of the group and its machine."""
+
+    n = given(count, "ranks in the group")
+    m = given(count, "ranks of the group in one fast domain")
+    u = given(count, "ranks of the group in one unit")
+    S = given(bytes_, "the whole gathered or reduced array; of an all-to-all, one rank's send buffer")
+    launch_latency = given(seconds, "from the call of a collective to its first byte")
+    domain_latency = given(seconds, "one step inside a fast domain")
+    nic_latency = given(seconds, "one step between fast domains of a unit")
+    unit_latency = given(seconds, "one step between units")
+    port = given(bytes_per_second, "what a rank attains into its fast domain, one way")
+    nic = given(bytes_per_second, "what a rank's fair share of the NICs attains, one way")
+    uplink = given(bytes_per_second, "what a rank's fair share of its unit's uplinks attains, one way")
+    rail_latency = given(seconds, "one step between the farthest ranks of a rail")
+    slowest_latency = given(seconds, "one step at the slowest level that the group spans")
+    slowest_bandwidth = given(bytes_per_second, "what a rank attains at the slowest level that the group spans")
+
+
+class ShardsOnSwitches(Chapter):
+    """All-gather; reduce-scatter is the same run backwards."""
+
+    at = part(SwitchLevels, shared=True)
+    n, m, u, S = at.n, at.m, at.u, at.S
+
+    unit_steps = equation(
+        count, select(n > u, select(u > 1, n / u, n - 1), 0), "steps of a ring in rank order between units"
+    )
+    domain_steps = equation(
+        count,
+        select(n > m, select(m > 1, n / m, n - 1), 0) - unit_steps,
+        "steps of a ring in rank order between domains of a unit",
+    )
+    ring_latency = equation(
+        seconds,
+        at.launch_latency
+        + (n - 1 - domain_steps - unit_steps) * at.domain_latency
+        + domain_steps * at.nic_latency
+        + unit_steps * at.unit_latency,
+        "n - 1 steps, each at the latency of the level that it crosses",
+    )
+    ring_ports = equation(
+        seconds,
+        (n - 1) * S / (n * at.port) * select(n > m, (m - 1) / m, 1),
+        "m channels, each leaving the domain from another rank",
+        source=COUNTED,
+    )
+    ring_nics = equation(
+        seconds, select(n > m, (n - 1) * S / (n * m * at.nic), 0), "a channel for each NIC", source=COUNTED
+    )
+    ring_uplinks = equation(
+        seconds, select(n > u, (n - 1) * S / (n * u * at.uplink), 0), "one way out of a unit", source=COUNTED
+    )
+    ring = equation(
+        seconds, ring_latency + largest(ring_ports, ring_nics, ring_uplinks), "one flat ring in rank order, m channels"
+    )
+
+    inside = part(Ring, n=m, alpha=at.domain_latency, W=at.port)
+    rails = part(Ring, n=n / m, S=S / m, alpha=at.nic_latency, W=at.nic)
+    hierarchical_latency = equation(
+        seconds,
+        at.launch_latency
+        + inside.all_gather_latency
+        + rails.all_gather_latency
+        + select(n > u, n / u - 1, 0) * (at.unit_latency - at.nic_latency),
+        "m - 1 steps inside, n/m - 1 along the rail",
+    )
+    hierarchical_ports = equation(
+        seconds, inside.all_gather_bandwidth, "the whole array inside the domain", source=COUNTED
+    )
+    hierarchical_nics = equation(seconds, rails.all_gather_bandwidth, "S/m along each rail", source=COUNTED)
+    hierarchical_uplinks = equation(
+        seconds,
+        select(n > u, (1 - m / n) * S / (u * at.uplink), 0),
+        "each rail's ring leaves a unit once",
+        source=COUNTED,
+    )
+    hierarchical = equation(
+        seconds,
+        hierarchical_latency + hierarchical_ports + largest(hierarchical_nics, hierarchical_uplinks),
+        "rings along the rails, then a ring inside the domain, one after the other",
+    )
+    hierarchical_pipelined = equation(
+        seconds,
+        hierarchical_latency + largest(hierarchical_ports, hierarchical_nics, hierarchical_uplinks),
+        "as hierarchical, both levels busy all the time",
+        approximate=LOWER_BOUND,
+    )
+
+    long_steps = part(Bruck, n=n / m, S=S / m, alpha=at.rail_latency, W=at.nic)
+    hierarchical_log_latency = equation(
+        seconds,
+        at.launch_latency + inside.all_gather_latency + long_steps.all_gather_latency,
+        "m - 1 steps inside, log2 n/m along the rail",
+    )
+    hierarchical_log_ports = equation(seconds, hierarchical_ports, "the whole array inside the domain", source=COUNTED)
+    hierarchical_log_nics = equation(seconds, long_steps.all_gather_bandwidth, "S/m along each rail", source=COUNTED)
+    hierarchical_log_uplinks = equation(
+        seconds,
+        select(n > u, (1 / u - 1 / n) * S / at.uplink, 0),
+        "the long steps come first, when there is least to send",
+    )
+    hierarchical_log = equation(
+        seconds,
+        select(
+            n > m,
+            hierarchical_log_latency
+            + hierarchical_log_ports
+            + largest(hierarchical_log_nics, hierarchical_log_uplinks),
+            infinite,
+        ),
+        "as hierarchical, with log2 n/m steps along the rails",
+        source="Jeaugey 2025, PAT: a new algorithm for all-gather and reduce-scatter operations at scale",
+        valid="NCCL has it for one rank a node",
+    )
+
+    flat = part(Bruck, alpha=at.slowest_latency, W=at.slowest_bandwidth)
+    bruck_latency = equation(seconds, at.launch_latency + flat.all_gather_latency, "log2 n steps", approximate=SLOWER)
+    bruck_slowest = equation(
+        seconds, flat.all_gather_bandwidth, "all other shards at the slowest level", approximate=SLOWER
+    )
+    bruck = equation(seconds, bruck_latency + bruck_slowest, "the shards doubled in each step", approximate=SLOWER)
+
+    at_once = part(Direct, alpha=at.domain_latency, W=at.port)
+    direct_latency = equation(seconds, at.launch_latency + at_once.all_gather_latency, "one step")
+    direct_ports = equation(seconds, at_once.all_gather_bandwidth, "all other shards")
+    direct = equation(
+        seconds,
+        select(n > m, infinite, direct_latency + direct_ports),
+        "everybody to everybody at once",
+        valid="one domain",
+    )
+
+
+class SumsOnSwitches(Chapter):
+    """All-reduce: reduce-scatter and all-gather in a row, and algorithms of its own."""
+
+    at = part(SwitchLevels, shared=True)
+    n, m, u, S = at.n, at.m, at.u, at.S
+    nvls_share = given(count, "attainable share of a port when the domain's switches add; 0 where they cannot")
+    nvls_phase = given(seconds, "one phase of an operation in the domain's switches")
+    nvls_port = given(bytes_per_second, "what a port attains when the domain's switches add")
+    sharp_share = given(count, "attainable share of the NICs when the network adds; 0 where it cannot")
+    sharp_phase = given(seconds, "one operation in the network's switches")
+    sharp_nic = given(bytes_per_second, "what a rank's share of the NICs attains when the network adds")
+
+    half = part(ShardsOnSwitches)
+    ring_latency = equation(seconds, 2 * half.ring_latency - at.launch_latency, "2 (n - 1) steps")
+    ring_ports = equation(seconds, 2 * half.ring_ports, "reduce-scatter and all-gather")
+    ring_nics = equation(seconds, 2 * half.ring_nics, "reduce-scatter and all-gather")
+    ring_uplinks = equation(seconds, 2 * half.ring_uplinks, "reduce-scatter and all-gather")
+    ring = equation(
+        seconds, ring_latency + largest(ring_ports, ring_nics, ring_uplinks), "one flat ring in rank order, m channels"
+    )
+
+    hierarchical_latency = equation(seconds, 2 * half.hierarchical_latency - at.launch_latency, "there and back")
+    hierarchical_ports = equation(
+        seconds, 2 * half.hierarchical_ports, "reduce-scatter and all-gather inside the domain"
+    )
+    hierarchical_nics = equation(seconds, 2 * half.hierarchical_nics, "all-reduce of S/m along the rails")
+    hierarchical_uplinks = equation(seconds, 2 * half.hierarchical_uplinks, "all-reduce of S/m along the rails")
+    hierarchical = equation(
+        seconds,
+        hierarchical_latency + hierarchical_ports + largest(hierarchical_nics, hierarchical_uplinks),
+        "reduce-scatter inside, rings along the rails, all-gather inside, one after the other",
+    )
+    hierarchical_pipelined = equation(
+        seconds,
+        hierarchical_latency + largest(hierarchical_ports, hierarchical_nics, hierarchical_uplinks),
+        "as hierarchical, both levels busy all the time",
+        approximate=LOWER_BOUND,
+    )
+
+    long_steps = part(Rabenseifner, n=n / m, S=S / m, alpha=at.rail_latency, W=at.nic)
+    hierarchical_log_latency = equation(
+        seconds,
+        at.launch_latency + half.inside_all_reduce_latency + long_steps.all_reduce_latency,
+        "2 (m - 1) steps inside, 2 log2 n/m along the rail",
+    )
+    hierarchical_log_ports = equation(seconds, hierarchical_ports, "reduce-scatter and all-gather inside the domain")
+    hierarchical_log_nics = equation(seconds, long_steps.all_reduce_bandwidth, "all-reduce of S/m along each rail")
+    hierarchical_log_uplinks = equation(
+        seconds,
+        select(n > u, 2 * (1 / u - 1 / n) * S / at.uplink, 0),
+        "the long steps come when there is least to send",
+    )
+    hierarchical_log = equation(
+        seconds,
+        select(
+            n > m,
+            hierarchical_log_latency
+            + hierarchical_log_ports
+            + largest(hierarchical_log_nics, hierarchical_log_uplinks),
+            infinite,
+        ),
+        "as hierarchical, with Rabenseifner's steps along the rails",
+    )
+
+    across = part(DoubleBinaryTree, n=n / m, S=S / m, alpha=at.rail_latency, W=at.nic)
+    tree_latency = equation(
+        seconds,
+        at.launch_latency + 2 * (m - 1) * at.domain_latency + across.all_reduce_latency,
+        "along a domain's chain and up the tree, and back",
+        source=NCCL,
+    )
+    tree_ports = equation(
+        seconds, select(m > 2, 2, m - 1) * S / at.port, "a rank within the chain passes on sums and results"
+    )
+    tree_nics = equation(seconds, across.all_reduce_bandwidth, "S/m on each rail, up and down both trees")
+    tree_uplinks = equation(
+        seconds, select(n > u, 2 * S / (u * at.uplink), 0), "a unit hangs on the rest by two edges a tree"
+    )
+    tree = equation(
+        seconds,
+        tree_latency + largest(tree_ports, tree_nics, tree_uplinks),
+        "chains inside the domains, double binary trees across them",
+        source=NCCL,
+        approximate=SMALL_CHUNKS,
+    )
+
+    in_switch = part(Nvls, n=m, alpha=nvls_phase, W=nvls_port)
+    has_nvls = nvls_share > 0
+    nvls_latency = equation(seconds, at.launch_latency + in_switch.all_reduce_latency, "reduce, then multicast")
+    nvls_ports = equation(seconds, in_switch.all_reduce_bandwidth, "S to be added, S/n of results")
+    nvls = equation(
+        seconds,
+        select(both(has_nvls, n <= m), nvls_latency + nvls_ports, infinite),
+        "added and copied by the domain's switches",
+        valid="one domain; floating-point sums",
+    )
+
+    nvls_tree_latency = equation(
+        seconds,
+        at.launch_latency + in_switch.all_reduce_latency + across.all_reduce_latency,
+        "up and down the tree",
+        source=NCCL,
+    )
+    nvls_tree_ports = equation(seconds, in_switch.all_reduce_bandwidth, "S to be added, S/m of results")
+    nvls_tree_nics = equation(seconds, tree_nics, "S/m on each rail, up and down both trees")
+    nvls_tree_uplinks = equation(seconds, tree_uplinks, "a unit hangs on the rest by two edges a tree")
+    nvls_tree = equation(
+        seconds,
+        select(
+            both(has_nvls, n > m),
+            nvls_tree_latency + largest(nvls_tree_ports, nvls_tree_nics, nvls_tree_uplinks),
+            infinite,
+        ),
+        "added and copied by the switches inside the domains, double binary trees across them",
+        source=NCCL,
+        approximate=SMALL_CHUNKS,
+    )
+
+    in_network = part(Sharp, n=n / m, S=S / m, alpha=sharp_phase, W=sharp_nic)
+    sharp_latency = equation(
+        seconds,
+        at.launch_latency + half.inside_all_reduce_latency + in_network.all_reduce_latency,
+        "inside, once up and down, inside",
+    )
+    sharp_ports = equation(seconds, half.inside_all_reduce_bandwidth, "reduce-scatter and all-gather inside the domain")
+    sharp_nics = equation(seconds, in_network.all_reduce_bandwidth, "S/m up and down once")
+    sharp = equation(
+        seconds,
+        select(both(sharp_share > 0, n > m), sharp_latency + sharp_ports + sharp_nics, infinite),
+        "reduce-scatter inside, sums in the network's switches, all-gather inside",
+    )
+
+    rabenseifner_flat = part(Rabenseifner, alpha=at.slowest_latency, W=at.slowest_bandwidth)
+    rabenseifner_latency = equation(seconds, at.launch_latency + rabenseifner_flat.all_reduce_latency, "2 log2 n steps")
+    rabenseifner_slowest = equation(
+        seconds, rabenseifner_flat.all_reduce_bandwidth, "every byte twice", approximate=SLOWER
+    )
+    rabenseifner = equation(
+        seconds, rabenseifner_latency + rabenseifner_slowest, "halving, then doubling", approximate=SLOWER
+    )
+
+    doubling_flat = part(RecursiveDoubling, alpha=at.slowest_latency, W=at.slowest_bandwidth)
+    recursive_doubling_latency = equation(seconds, at.launch_latency + doubling_flat.all_reduce_latency, "log2 n steps")
+    recursive_doubling_slowest = equation(
+        seconds, doubling_flat.all_reduce_bandwidth, "whole vectors", approximate=SLOWER
+    )
+    recursive_doubling = equation(
+        seconds, recursive_doubling_latency + recursive_doubling_slowest, "whole vectors exchanged", approximate=SLOWER
+    )
+
+    one = part(OneShot, alpha=at.domain_latency, W=at.port)
+    one_shot_latency = equation(seconds, at.launch_latency + one.all_reduce_latency, "one step")
+    one_shot_ports = equation(seconds, one.all_reduce_bandwidth, "all other vectors")
+    one_shot = equation(
+        seconds,
+        select(n > m, infinite, one_shot_latency + one_shot_ports),
+        "every rank reads all vectors",
+        valid="one domain",
+    )
+
+    two = part(TwoShot, alpha=at.domain_latency, W=at.port)
+    two_shot_latency = equation(seconds, at.launch_latency + two.all_reduce_latency, "two steps")
+    two_shot_ports = equation(seconds, two.all_reduce_bandwidth, "every byte twice, less the own share")
+    two_shot = equation(
+        seconds,
+        select(n > m, infinite, two_shot_latency + two_shot_ports),
+        "direct reduce-scatter and all-gather",
+        valid="one domain",
+    )
+
+
+class BlocksOnSwitches(Chapter):
+    """All-to-all: every rank has a block of S/n for every rank. No placement saves traffic, it only moves it."""
+
+    at = part(SwitchLevels, shared=True)
+    n, m, u, S = at.n, at.m, at.u, at.S
+
+    direct_latency = equation(seconds, at.launch_latency + at.slowest_latency, "all sends posted at once")
+    direct_ports = equation(seconds, (m - 1) * S / (n * at.port), "blocks for ranks of the domain", source=COUNTED)
+    direct_nics = equation(seconds, (1 - m / n) * S / at.nic, "blocks for ranks outside", source=COUNTED)
+    direct_uplinks = equation(seconds, (1 - u / n) * S / at.uplink, "blocks for ranks of other units", source=COUNTED)
+    direct = equation(
+        seconds, direct_latency + largest(direct_ports, direct_nics, direct_uplinks), "every block straight to its rank"
+    )
+
+    relayed_latency = equation(
+        seconds, direct_latency + select(n > m, at.domain_latency, 0), "one step more, inside the domain"
+    )
+    relayed_ports = equation(
+        seconds, (m - 1) * S / (m * at.port), "all blocks first to the rank on the right rail", source=COUNTED
+    )
+    relayed_nics = equation(seconds, direct_nics, "blocks for ranks outside", source=COUNTED)
+    relayed_uplinks = equation(
+        seconds, direct_uplinks, "blocks for ranks of other units; none changes rail", source=COUNTED
+    )
+    relayed = equation(
+        seconds,
+        relayed_latency + largest(relayed_ports, relayed_nics, relayed_uplinks),
+        "over the fast domain to the right rail, then out (PXN)",
+        source="NVIDIA 2022, Doubling all2all performance with NCCL 2.12",
+    )
+
+    pairwise_latency = equation(
+        seconds,
+        at.launch_latency + (m - 1) * at.domain_latency + (u - m) * at.nic_latency + (n - u) * at.unit_latency,
+        "n - 1 rounds, one partner each",
+    )
+    pairwise_ports = equation(seconds, direct_ports, "rounds inside the domain", source=COUNTED)
+    pairwise_nics = equation(seconds, (u - m) * S / (n * at.nic), "rounds between domains of the unit")
+    pairwise_uplinks = equation(seconds, (n - u) * S / (n * at.uplink), "rounds between units")
+    pairwise = equation(
+        seconds,
+        pairwise_latency + pairwise_ports + pairwise_nics + pairwise_uplinks,
+        "one partner after the other, in step",
+    )
+
+
+class SendOnSwitches(Chapter):
+    """Every rank sends to the next of its group at once, as pipeline stages do: the slowest of the links decides."""
+
+    at = part(SwitchLevels, shared=True)
+    n, m, u, S = at.n, at.m, at.u, at.S
+    link = given(bytes_per_second, "what a port (of a mesh: a link) attains")
+
+    direct_latency = equation(seconds, at.launch_latency + at.slowest_latency, "one step")
+    direct_ports = equation(seconds, select(n > m, 0, S / link), "to a rank of the same domain")
+    direct_nics = equation(seconds, select(n > m, S / at.nic, 0), "to a rank of another domain")
+    direct_uplinks = equation(seconds, select(n > u, S / at.uplink, 0), "to a rank of another unit")
+    direct = equation(
+        seconds, direct_latency + largest(direct_ports, direct_nics, direct_uplinks), "one message a rank"
+    )

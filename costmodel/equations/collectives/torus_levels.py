@@ -1,0 +1,113 @@
+"""How one algorithm runs on the levels of a torus machine: what `group_on_torus` is put together from.
+
+Each gives a latency and seconds on each resource: a link of the torus, and the chip's share of the data-centre network.
+"""
+
+from costmodel.equations.collectives.ring import Ring
+from costmodel.equations.collectives.torus import AlongAxes
+from costmodel.symbolic import Chapter, bytes_, bytes_per_second, count, equation, given, largest, part, seconds, select
+
+
+COUNTED = "counted cable by cable, all groups of an axis at once"
+
+
+class TorusLevels(Chapter):
+    """What an algorithm sees of the group and its machine."""
+
+    ranks = given(count, "ranks of the group in one slice")
+    slices = given(count, "slices that the group spans")
+    S = given(bytes_, "the whole gathered or reduced array; of an all-to-all, one rank's send buffer")
+    launch_latency = given(seconds, "from the call of a collective to its first byte")
+    hop_latency = given(seconds, "one hop inside a slice")
+    dcn_latency = given(seconds, "one step between slices")
+    link = given(bytes_per_second, "what a link of the torus attains, one way")
+    dcn = given(bytes_per_second, "what a chip's share of the data-centre network attains, one way")
+    hops = given(count, "cables to the farthest rank of the slice")
+    stride = given(count, "cables to the farthest neighbour")
+    even_load = given(count, "payloads over a link in an all-gather, divided evenly over the rotated orders of axes")
+    ordered_load = given(count, "payloads over a link in an all-gather, axis after axis")
+    best_load = given(count, "payloads over a link in an all-gather, divided best over the orders of axes")
+    blocks = given(count, "payloads over a middle cable in an all-to-all")
+
+
+class ShardsOnTorus(Chapter):
+    """All-gather or reduce-scatter (one pass), all-reduce (two): axes of the torus, and slices for each chip's own share."""
+
+    at = part(TorusLevels, shared=True)
+    passes = given(count, "1 for an all-gather or reduce-scatter, 2 for an all-reduce")
+
+    across = part(Ring, n=at.slices, S=at.S / at.ranks, alpha=at.dcn_latency, W=at.dcn)
+    start = equation(
+        seconds,
+        at.launch_latency + passes * (at.hops * at.hop_latency + across.all_gather_latency),
+        "hops inside the slices, steps between them",
+    )
+    own_share = equation(seconds, passes * across.all_gather_bandwidth, "each chip's own share between the slices")
+
+    evenly = part(AlongAxes, share=at.even_load, hops=at.hops, alpha=at.hop_latency, W=at.link)
+    equal_split_latency = equation(seconds, start, "hops inside the slices, steps between them")
+    equal_split_links = equation(seconds, passes * evenly.all_gather_bandwidth, "what the busiest link carries")
+    equal_split_dcn = equation(seconds, own_share, "each chip's own share")
+    equal_split = equation(
+        seconds,
+        equal_split_latency + equal_split_links + equal_split_dcn,
+        "all axes at once, the payload divided evenly over their orders; slices before or after",
+    )
+
+    in_turn = part(AlongAxes, share=at.ordered_load, hops=at.hops, alpha=at.hop_latency, W=at.link)
+    one_order_latency = equation(seconds, start, "hops inside the slices, steps between them")
+    one_order_links = equation(seconds, passes * in_turn.all_gather_bandwidth, "axis after axis")
+    one_order_dcn = equation(seconds, own_share, "each chip's own share")
+    one_order = equation(
+        seconds, one_order_latency + one_order_links + one_order_dcn, "one axis after the other; slices before or after"
+    )
+
+    ideally = part(AlongAxes, share=at.best_load, hops=at.hops, alpha=at.hop_latency, W=at.link)
+    best_split_latency = equation(seconds, start, "hops inside the slices, steps between them")
+    best_split_links = equation(seconds, passes * ideally.all_gather_bandwidth, "what the busiest link carries")
+    best_split_dcn = equation(seconds, own_share, "each chip's own share")
+    best_split = equation(
+        seconds,
+        best_split_latency + best_split_links + best_split_dcn,
+        "all axes at once, the payload divided best; slices before or after",
+        approximate="a lower bound: no compiler is known to divide so on unequal axes",
+    )
+
+
+class BlocksOnTorus(Chapter):
+    """All-to-all: blocks for the own slice over the torus, blocks for other slices straight over the network."""
+
+    at = part(TorusLevels, shared=True)
+
+    direct_latency = equation(
+        seconds,
+        at.launch_latency + largest(at.hops * at.hop_latency, select(at.slices > 1, at.dcn_latency, 0)),
+        "to the farthest rank, or one step between slices",
+    )
+    direct_links = equation(
+        seconds,
+        at.blocks * at.S / (at.slices * at.link),
+        "blocks of the own slice over the middle cables",
+        source=COUNTED,
+    )
+    direct_dcn = equation(seconds, (1 - 1 / at.slices) * at.S / at.dcn, "blocks for other slices", source=COUNTED)
+    direct = equation(
+        seconds, direct_latency + largest(direct_links, direct_dcn), "shortest ways, averaged over the orders of axes"
+    )
+
+
+class SendOnTorus(Chapter):
+    """Every rank sends to the next of its group at once, as pipeline stages do: the slowest of the links decides."""
+
+    at = part(TorusLevels, shared=True)
+
+    direct_latency = equation(
+        seconds,
+        at.launch_latency + largest(at.stride * at.hop_latency, select(at.slices > 1, at.dcn_latency, 0)),
+        "to the next rank of the axis, or one step between slices",
+    )
+    direct_links = equation(
+        seconds, at.stride * at.S / at.link, "the groups in between send over the same cables", source=COUNTED
+    )
+    direct_dcn = equation(seconds, select(at.slices > 1, at.S / at.dcn, 0), "to a rank of another slice")
+    direct = equation(seconds, direct_latency + largest(direct_links, direct_dcn), "one message a rank")
