@@ -52,9 +52,6 @@ class SwitchGroup(Chapter):
     nvls_share = given(
         count, "attainable share of a port when the domain's switches add; 0 where they cannot", owner="link"
     )
-    nvls_latency = given(seconds, "one phase of an operation in the domain's switches", owner="link")
-    sharp_share = given(count, "attainable share of the NICs when the network adds; 0 where it cannot", owner="cluster")
-    sharp_latency = given(seconds, "one operation in the network's switches", owner="cluster")
 
     link = equation(bytes_per_second, domain_bandwidth * domain_share, "what a port (of a mesh: a link) attains")
     port = equation(
@@ -70,11 +67,6 @@ class SwitchGroup(Chapter):
         bytes_per_second,
         domain_bandwidth * select(nvls_share > 0, nvls_share, 1),
         "what a port attains when the domain's switches add",
-    )
-    sharp_nic = equation(
-        bytes_per_second,
-        nic_bandwidth * select(sharp_share > 0, sharp_share, 1),
-        "what a rank's share of the NICs attains when the network adds",
     )
     rail_latency = equation(
         seconds, select(n > u, unit_latency, nic_latency), "one step between the farthest ranks of a rail"
@@ -122,13 +114,7 @@ class SwitchGroup(Chapter):
         "by the fastest algorithm",
     )
 
-    all_reduce = part(
-        SumsOnSwitches,
-        nvls_phase=nvls_latency,
-        sharp_phase=sharp_latency,
-        nvls_share=nvls_share,
-        sharp_share=sharp_share,
-    )
+    all_reduce = part(SumsOnSwitches)
     all_reduce = equation(
         seconds,
         select(
@@ -140,7 +126,6 @@ class SwitchGroup(Chapter):
                 all_reduce.tree,
                 all_reduce.nvls,
                 all_reduce.nvls_tree,
-                all_reduce.sharp,
                 all_reduce.rabenseifner,
                 all_reduce.recursive_doubling,
                 all_reduce.one_shot,

@@ -171,11 +171,7 @@ class SumsOnSwitches(Chapter):
     at = part(SwitchLevels, shared=True)
     n, m, u, S = at.n, at.m, at.u, at.S
     nvls_share = given(count, "attainable share of a port when the domain's switches add; 0 where they cannot")
-    nvls_phase = given(seconds, "one phase of an operation in the domain's switches")
     nvls_port = given(bytes_per_second, "what a port attains when the domain's switches add")
-    sharp_share = given(count, "attainable share of the NICs when the network adds; 0 where it cannot")
-    sharp_phase = given(seconds, "one operation in the network's switches")
-    sharp_nic = given(bytes_per_second, "what a rank's share of the NICs attains when the network adds")
 
     half = part(ShardsOnSwitches)
     ring_latency = equation(seconds, 2 * half.ring_latency - at.launch_latency, "2 (n - 1) steps")
@@ -251,7 +247,7 @@ class SumsOnSwitches(Chapter):
         approximate=SMALL_CHUNKS,
     )
 
-    in_switch = part(Nvls, n=m, alpha=nvls_phase, W=nvls_port)
+    in_switch = part(Nvls, n=m, alpha=at.domain_latency, W=nvls_port)
     has_nvls = nvls_share > 0
     nvls_latency = equation(seconds, at.launch_latency + in_switch.all_reduce_latency, "reduce, then multicast")
     nvls_ports = equation(seconds, in_switch.all_reduce_bandwidth, "S to be added, S/n of results")
@@ -283,7 +279,7 @@ class SumsOnSwitches(Chapter):
         approximate=SMALL_CHUNKS,
     )
 
-    in_network = part(Sharp, n=n / m, S=S / m, alpha=sharp_phase, W=sharp_nic)
+    in_network = part(Sharp, n=n / m, S=S / m, alpha=at.rail_latency, W=at.nic)
     sharp_latency = equation(
         seconds,
         at.launch_latency + half.inside_all_reduce_latency + in_network.all_reduce_latency,
@@ -293,8 +289,9 @@ class SumsOnSwitches(Chapter):
     sharp_nics = equation(seconds, in_network.all_reduce_bandwidth, "S/m up and down once")
     sharp = equation(
         seconds,
-        select(both(sharp_share > 0, n > m), sharp_latency + sharp_ports + sharp_nics, infinite),
+        select(n > m, sharp_latency + sharp_ports + sharp_nics, infinite),
         "reduce-scatter inside, sums in the network's switches, all-gather inside",
+        valid="the network adds: InfiniBand with SHARP in use",
     )
 
     rabenseifner_flat = part(Rabenseifner, alpha=at.slowest_latency, W=at.slowest_bandwidth)
