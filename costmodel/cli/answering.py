@@ -6,11 +6,16 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from costmodel.report import Answer, Format, write
+
+if TYPE_CHECKING:
+    from costmodel.catalog.catalog import Catalog as Catalog
+else:
+    Catalog = object  # Typer evaluates annotations, and loading the real one takes YAML: help does without
 
 FormatOption = Annotated[
     Format | None, typer.Option("--format", help="How to print; default: the ending of -o, else table.")

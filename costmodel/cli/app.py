@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from costmodel.errors import InputError
 from costmodel.version import __version__
 
-COMMANDS: tuple[str, ...] = ()
+COMMANDS: tuple[str, ...] = ("models",)
 """Modules of this package, one a command, each with its Typer app `app`."""
 
 SUMMARY = """What a training run or a collective costs on a TPU or GPU cluster, before you rent it.
@@ -41,6 +41,11 @@ def new_app(name: str | None = None, summary: str | None = None) -> typer.Typer:
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help: command lines that can be copied."""
+    return "\b\nExamples:\n" + "\n".join(f"  costmodel {line}" for line in lines)
 
 
 def build(arguments: Sequence[str] = ()) -> typer.Typer:

@@ -41,8 +41,12 @@ def run(arguments: Sequence[str]) -> int:
 
 def usage_sentence(error: typer.TyperException) -> str:
     """What is wrong with the command line in one sentence, with the nearest option or where to look."""
-    where = getattr(getattr(error, "ctx", None), "command_path", PROGRAM)
+    context = getattr(error, "ctx", None)
+    where = getattr(context, "command_path", PROGRAM)
+    commands = getattr(getattr(context, "command", None), "commands", {})
     message = error.format_message().rstrip(".")
+    if message == "Missing command":
+        return f"{where} needs a command: {', '.join(commands)}"
     near = getattr(error, "possibilities", None)
     if near:
         return f"no such option {getattr(error, 'option_name', '')}: did you mean {' or '.join(sorted(near))}?"

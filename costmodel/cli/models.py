@@ -1,0 +1,36 @@
+"""`costmodel models`: which models are known, and what one is made of."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from costmodel.cli.answering import Catalog, answering
+from costmodel.cli.app import examples, new_app
+from costmodel.report import Answer
+
+app = new_app("models", "The models that are known, and what one is made of.")
+
+
+@app.command("list", epilog=examples("models list", "models list --format csv -o models.csv"))
+@answering
+def list_all(catalog: Catalog) -> Answer:
+    """Every model of the catalog with its parameter counts."""
+    from costmodel.studies.models import list_models
+
+    return list_models(catalog)
+
+
+@app.command(epilog=examples("models show llama-3.1-405b", "models show 30B", "models show llama-3-70b --format json"))
+@answering
+def show(
+    name: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A name, a size such as 7B, or the path of a config.json.")
+    ],
+    catalog: Catalog,
+) -> Answer:
+    """The shape of one model and its parameters, item by item, with sources."""
+    from costmodel.studies.models import show_model
+
+    return show_model(name, catalog)

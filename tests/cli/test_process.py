@@ -1,0 +1,100 @@
+"""The command line as a process: streams, exit codes, pipes, files, completion."""
+
+import csv
+import io
+import json
+import sys
+
+import pytest
+
+from costmodel.version import __version__
+from tests.cli.conftest import ROOT
+
+LIST = ("hardware", "list")
+
+
+def test_version(costmodel):
+    done = costmodel("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"costmodel {__version__}\n", "")
+
+
+def test_a_table_on_standard_output_and_nothing_else(costmodel):
+    done = costmodel(*LIST)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "dgx-h100" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_json_is_one_object(costmodel):
+    done = costmodel(*LIST, "--format", "json")
+    whole = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert list(whole)[:3] == ["tool_version", "catalog_hash", "results"]
+    assert whole["tool_version"] == __version__
+    assert len(whole["catalog_hash"]) >= 12
+    assert "dgx-h100" in {entry["name"] for entry in whole["results"]}
+
+
+def test_csv_is_one_header_and_rows_of_its_length(costmodel):
+    rows = list(csv.reader(io.StringIO(costmodel(*LIST, "--format", "csv").stdout, newline="")))
+    assert "name" in rows[0]
+    assert {len(row) for row in rows} == {len(rows[0])}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (("plna",), "did you mean plan?"),
+        (("hardware",), "costmodel hardware needs a command: list, show"),
+        (("hardware", "lits"), "did you mean list?"),
+        (("hardware", "list", "--fromat", "csv"), "did you mean --format?"),
+        (("hardware", "show", "dgx-h10"), "dgx-h100"),
+        (("models", "show", "llama-3.1-450b"), "llama-3.1-405b"),
+        (("hardware", "list", "-o", "missing/a.csv"), "No such file or directory"),
+        (("hardware", "list", "-o", "a.xlsx"), ".json"),
+        (("hardware", "list", "--catalog", "missing"), "missing"),
+    ],
+)
+def test_bad_input_is_one_sentence_with_the_nearest_choice(costmodel, arguments, hint):
+    done = costmodel(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("costmodel: error: ")
+    assert done.stderr.count("\n") == 1
+    assert hint in done.stderr
+
+
+def test_a_closed_pipe_is_quiet(shell):
+    done = shell("costmodel hardware list --format csv --long | head -1; echo ${PIPESTATUS[0]}")
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == "0"
+    done = shell("costmodel hardware list | true; echo ${PIPESTATUS[0]}")
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_a_full_or_closed_output_is_one_sentence(shell):
+    for place in ("> /dev/full", ">&-"):
+        done = shell(f"costmodel hardware list {place}")
+        assert done.returncode == 2
+        assert done.stderr.startswith("costmodel: error: cannot write to standard output: ")
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_file_is_written_and_standard_output_is_silent(shell):
+    done = shell("costmodel hardware list -o a.md && head -c 4 a.md && ls -A")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "### a.md\n"
+
+
+def test_completion_scripts(costmodel):
+    for name in ("bash", "zsh", "fish"):
+        done = costmodel(_COSTMODEL_COMPLETE=f"source_{name}")
+        assert done.returncode == 0
+        assert "_COSTMODEL_COMPLETE" in done.stdout
+    done = costmodel(_COSTMODEL_COMPLETE="complete_bash", COMP_WORDS="costmodel hardw", COMP_CWORD="1")
+    assert done.stdout.split() == ["hardware"]
+
+
+def test_the_launcher_of_a_checkout(shell):
+    done = shell(f'"{sys.executable}" "{ROOT}/cli.py" --version')
+    assert done.stdout == f"costmodel {__version__}\n"
