@@ -13,9 +13,11 @@ import typer
 from costmodel.report import Answer, Format, write
 
 if TYPE_CHECKING:
-    from costmodel.catalog.catalog import Catalog as Catalog
+    from costmodel.catalog.catalog import Catalog
 else:
     Catalog = object  # Typer evaluates annotations, and loading the real one takes YAML: help does without
+
+__all__ = ["Catalog", "answering"]
 
 FormatOption = Annotated[
     Format | None, typer.Option("--format", help="How to print; default: the ending of -o, else table.")
