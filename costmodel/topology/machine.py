@@ -61,7 +61,7 @@ class Dimension:
     kind: Kind
     size: int
     wrap: bool
-    link: Link | None
+    link: Link
     bandwidth: float
     share: float
     latency: float
