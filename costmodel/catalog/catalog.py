@@ -19,7 +19,7 @@ from costmodel.errors import CatalogError, InputError
 
 ENVIRONMENT = "COSTMODEL_CATALOG"
 KINDS = ("chips", "links", "clusters")
-_NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
+_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
 _ALIASES = re.compile(r"^aliases:(.*\n(?:[ \t-].*\n|\n)*)", re.MULTILINE)
 _Entry = TypeVar("_Entry", Chip, Link, Cluster)
 

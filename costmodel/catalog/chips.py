@@ -47,34 +47,49 @@ DETAILS = {
     "last_level_cache_latency": _LATENCY,
     "memory_latency": _LATENCY,
     "die_to_die_bandwidth": _BANDWIDTH,
-    "host_link_shared_memory_bandwidth": _BANDWIDTH,
     "idle_power": ("power", 1.0, 1e4),
     "typical_power": ("power", 1.0, 1e4),
     "purchase_price": ("price", 100.0, 1e6),
     "year": ("count", 2010, 2040),
 }
-ATTAINABLE_REQUIRED = ("matmul_bf16", "memory_bandwidth", "sustained", "training_matmul")
+ATTAINABLE_REQUIRED = (
+    "matmul_bf16",
+    "memory_bandwidth",
+    "sustained",
+    "kernel_matmul",
+    "kernel_memory_bandwidth",
+    "attention_matmul",
+    "attention_exponentials",
+    "training_matmul",
+    "training_attention",
+    "launch",
+)
 # Shares are of the dense peak, or of the memory bandwidth, that `spec` gives.
 ATTAINABLE = {
+    # Large matmuls and streams on their own; `sustained` is what is left of a burst in back-to-back work.
     "matmul_bf16": _SHARE,
     "matmul_fp8": _SHARE,
     "matmul_fp4": _SHARE,
     "memory_bandwidth": _SHARE,
-    "memory_bandwidth_in_matmul": _SHARE,
     "sustained": _SHARE,
-    "training_matmul": _SHARE,
-    "training_matmul_fp8": _SHARE,
-    "training_matmul_fp4": _SHARE,
-    "tile_matmul": _SHARE,
-    "tile_matmul_fp8": _SHARE,
-    "tile_memory_bandwidth": _SHARE,
-    "tile_start": _LATENCY,
-    "tile_unit_bandwidth": ("bytes per second", 1e9, 1e13),
-    "tile_split_start": _LATENCY,
-    "tile_wave_fill": _LATENCY,
+    # The matmul kernel: shares of peak and bandwidth inside it, its start, operand bandwidth of a unit, cost of split K.
+    "kernel_matmul": _SHARE,
+    "kernel_matmul_fp8": _SHARE,
+    "kernel_matmul_fp4": _SHARE,
+    "kernel_memory_bandwidth": _SHARE,
+    "kernel_start": _LATENCY,
+    "kernel_unit_bandwidth": ("bytes per second", 1e9, 1e13),
+    "kernel_split_start": _LATENCY,
+    "kernel_wave_fill": _LATENCY,
+    # The fused attention kernel: share of peak of its matrix part, and exponentials per second.
     "attention_matmul": _SHARE,
     "attention_exponentials": ("events per second", 1e10, 1e15),
     "attention_matmul_older_kernel": _SHARE,
+    # The same shares as the kernels of a whole training step sustain them.
+    "training_matmul": _SHARE,
+    "training_matmul_fp8": _SHARE,
+    "training_matmul_fp4": _SHARE,
+    "training_attention": _SHARE,
     "launch": _LATENCY,
     "launch_in_graph": _LATENCY,
 }

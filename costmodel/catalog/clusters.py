@@ -26,8 +26,8 @@ HOST = {
 def cluster(block: Block) -> Cluster:
     """The cluster that a file describes; raises CatalogError where the file breaks a rule."""
     block.keys_are(
-        ("name", "chip", "chips_per_host", "host_link", "scale_up", "network", "largest_chips"),
-        ("aliases", "host", "prices", "note"),
+        ("name", "chip", "chips_per_host", "host_link", "scale_up", "largest_chips"),
+        ("aliases", "network", "host", "prices", "note"),
     )
     return Cluster(
         name=block.text("name"),
@@ -51,7 +51,7 @@ def _scale_up(block: Block) -> ScaleUp:
         return ScaleUp(kind, block.text("link"), size=block.integer("size", 1, 4096))  # type: ignore[arg-type]
     block.keys_are(
         ("kind", "link", "wrap_rule", "largest"),
-        ("job_limit", "shapes", "slice_prefixes", "chips_in_slice_name"),
+        ("job_limit", "shapes", "slice_prefixes", "slice_name_per_chip"),
     )
     largest = block.integers("largest", 1, 65536)
     if len(largest) not in (2, 3):
@@ -68,7 +68,7 @@ def _scale_up(block: Block) -> ScaleUp:
         largest=largest,
         job_limit=job_limit,
         shapes=shapes,
-        chips_in_slice_name=block.integer("chips_in_slice_name", 1, 8, default=1),
+        chips_in_slice_name=block.integer("slice_name_per_chip", 1, 8, default=1),
         slice_prefixes=block.texts("slice_prefixes", ()),
     )
 

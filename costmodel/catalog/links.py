@@ -20,23 +20,23 @@ DETAILS = {
     "cable_latency_per_metre": ("duration", 1e-10, 1e-7),
     "switch_ports": ("count", 2, 1024),
     "switch_power": ("power", 10.0, 1e5),
-    "switches": ("count", 1, 1024),
     "latency_with_software": _LATENCY,
 }
 ATTAINABLE_REQUIRED = ("collective",)
-# Shares are of `spec.bandwidth`. NCCL's start-up and step times are by protocol: low latency, 128-byte, simple.
 ATTAINABLE = {
+    # Shares of `spec.bandwidth` that a ring collective, a pair, and reduction inside the switches reach.
     "collective": _SHARE,
     "pair": _SHARE,
     "in_network": _SHARE,
-    "measured_ring": _SHARE,
+    # The measured curve of collectives in one domain:
+    # time^ramp = (start + step n)^ramp + ((wire bytes + own_shard_cost * shard) / (asymptote * bandwidth))^ramp
     "start": _LATENCY,
     "step": _LATENCY,
     "asymptote": _SHARE,
     "ramp": ("ratio", 0.1, 10.0),
     "own_shard_cost": ("ratio", 0.0, 10.0),
     "in_network_cost": ("ratio", 0.1, 10.0),
-    "all_to_all_start": _LATENCY,
+    # What NCCL counts for a step, by protocol.
     "step_low_latency": _LATENCY,
     "step_128_byte": _LATENCY,
     "step_simple": _LATENCY,
