@@ -46,6 +46,14 @@ def ones_below(n: float) -> int:
     return total
 
 
+def none_drawn(population: Any, marked: Any, draws: Any) -> Any:
+    """The chance that `draws` out of `population`, without putting back, hit none of the `marked`."""
+    chance: Any = 1
+    for drawn in range(math.ceil(draws)):
+        chance = chance * max(population - marked - drawn, 0) / (population - drawn)
+    return chance
+
+
 def ceil_log2s(n: Array) -> Array:
     """ceil_log2 of every element; exact, since the exponent of a float is."""
     import numpy as np
@@ -77,6 +85,17 @@ def nearest_wholes(x: Array) -> Array:
     import numpy as np
 
     return np.rint(x)
+
+
+def none_drawns(population: Array, marked: Array, draws: Array) -> Array:
+    """none_drawn of every element."""
+    import numpy as np
+
+    chance = np.ones(np.broadcast_shapes(np.shape(population), np.shape(marked), np.shape(draws)))
+    for drawn in range(int(np.max(np.ceil(draws), initial=0))):
+        factor = np.maximum(population - marked - drawn, 0) / (population - drawn)
+        chance = np.where(drawn < draws, chance * factor, chance)
+    return chance
 
 
 def stacked(axis: int, *parts: Array) -> Array:
@@ -277,14 +296,26 @@ class Run:
                     self.values[name] = np.concatenate(values, axis=-1) if varies else values[0]
         return self
 
-    def blocks(self) -> Iterator[tuple[slice, dict[str, Array]]]:
-        """The last level, block by block: which rows, and the quantities wanted there."""
+    def blocks(self, cuts: Sequence[int] | None = None) -> Iterator[tuple[slice, dict[str, Array]]]:
+        """The last level, block by block: which rows, and the quantities wanted there.
+
+        With `cuts`, the first rows of runs that belong together, a block holds whole runs.
+        """
         import numpy as np
 
         level = list(self.spec)[-1]
+        function, keep = getattr(self.module, level), self.spec[level][1]
         rows, each = self._elements(level)
         step = max(1, BLOCK // each)
+        starts = np.arange(rows) if cuts is None else np.asarray(cuts)
         with np.errstate(all="ignore"):
-            for low in range(0, rows, step):
-                block = slice(low, min(rows, low + step))
-                yield block, dict(zip(self.spec[level][1], self._call(level, block), strict=True))
+            low = 0
+            while low < rows:
+                end = int(np.searchsorted(starts, low + step, side="right")) - 1  # the last run that starts within the step
+                high = int(starts[end]) if low + step < rows and starts[end] > low else rows
+                if high == rows and low + step < rows:  # the run is longer than a step: take it whole
+                    after = starts[starts > low]
+                    high = int(after[0]) if len(after) else rows
+                block = slice(low, high)
+                yield block, dict(zip(keep, function(*self._arguments(level, block)), strict=True))
+                low = high

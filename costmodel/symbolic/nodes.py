@@ -93,7 +93,7 @@ class Step(Node):
     """A function of whole numbers that is flat between its steps."""
 
     def fdiff(self, argindex: int = 1) -> Expression:
-        """Zero: `argindex` is the position of the argument, of which there is one."""
+        """Zero, whatever the position of the argument, `argindex`."""
         return sp.Integer(0 * argindex)
 
 
@@ -111,6 +111,10 @@ class ones_below(Step):
 
 class nearest_whole(Step):
     """The nearest whole number, halves to even."""
+
+
+class none_drawn(Step):
+    """none_drawn(population, marked, draws): the chance that draws without putting back hit none of the marked."""
 
 
 class select(Node):

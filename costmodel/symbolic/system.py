@@ -18,9 +18,9 @@ RESERVED = frozenset(
     {
         *("FLOP", "BYTE", "SECOND", "system"),
         *("cbrt", "ceil", "floor", "inf", "log", "sqrt"),
-        *("ceil_log2", "floor_log2", "locals", "max", "min", "nearest_whole", "ones_below", "range", "sum"),
+        *("ceil_log2", "floor_log2", "locals", "max", "min", "nearest_whole", "none_drawn", "ones_below", "range", "sum"),
         *("add", "at_largest", "at_smallest", "ceil_log2s", "floor_log2s", "maximum", "minimum", "nearest_wholes"),
-        *("ones_belows", "row", "stacked", "where"),
+        *("none_drawns", "ones_belows", "row", "stacked", "where"),
     }
 )
 """Names that chapters and generated modules use themselves; so is i_ in front, for the loops over axes."""

@@ -30,6 +30,7 @@ from costmodel.runtime import (
     ceil_log2s,
     floor_log2s,
     nearest_wholes,
+    none_drawns,
     ones_belows,
     row,
     stacked,
@@ -48,6 +49,7 @@ class NumpyWriter(PythonWriter):
         nodes.floor_log2: "floor_log2s",
         nodes.ones_below: "ones_belows",
         nodes.nearest_whole: "nearest_wholes",
+        nodes.none_drawn: "none_drawns",
     }
 
     def __init__(self, system: EquationSystem, axes: Mapping[str, frozenset[str]], order: Sequence[Axis]) -> None:
@@ -142,6 +144,7 @@ def numpy_module(meaning: str, system: EquationSystem, wanted: Iterable[str], or
         "LEVELS": {level: list(held) for level, held in levels.items()},
         "SPEC": spec,
         "LEVEL": level_of,
+        "MEANING": {name: system[name].meaning for name in names},
         "INPUTS": {e.name: sorted(axes[e.name]) for e in equations if e.is_input},
         "ROWS": {axis.name: len(axis.labels) for axis in order if axis.name in _counted(equations)},
     }

@@ -1,0 +1,33 @@
+"""The named axes that the training equations vary over, beside the columns of the table of layouts."""
+
+from costmodel.symbolic import Axis
+
+MICRO_BATCH = Axis("micro_batch")
+"""Sequences in a micro-batch: one row a size tried."""
+
+SCHEDULE = Axis("schedule")
+"""Pipeline schedules with their number of chunks: one row a combination tried."""
+
+SHARDING = Axis("sharding", ("zero-0", "zero-1", "zero-2", "zero-3"))
+"""What the data-parallel ranks share: nothing, optimizer states, gradients too, weights too (ZeRO stages)."""
+
+RECOMPUTE = Axis("recompute", ("none", "selective", "full"))
+"""What of the forward pass is run again in the backward pass."""
+
+SEQUENCE = Axis("sequence", ("off", "on"))
+"""Megatron sequence parallelism: whether the tensor-parallel ranks also split what lies between the products."""
+
+PART = Axis("part", ("forward", "input_gradient", "weight_gradient"))
+"""The three products of every weight matrix in a training step."""
+
+MATMUL = Axis("matmul", ("qkv", "attention_output", "ffn_in", "ffn_out"))
+"""The weight matrices of a dense decoder layer."""
+
+STAGE = Axis("stage", ("first", "middle", "last"))
+"""Pipeline stages that differ: the first holds the embedding, the last the head and the loss."""
+
+PHASE = Axis("phase", ("forward", "loss", "backward", "optimizer"))
+"""Moments of a step at which the memory in use peaks."""
+
+PRODUCT_AXES = (MICRO_BATCH, SCHEDULE, SHARDING, RECOMPUTE, SEQUENCE, PART, MATMUL, STAGE, PHASE)
+"""In the order of the arrays' dimensions, outermost first."""

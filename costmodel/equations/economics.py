@@ -1,0 +1,40 @@
+"""What a training run takes: steps, days, chip-hours, money, energy."""
+
+from costmodel.symbolic import (
+    Chapter,
+    ceil_divide,
+    count,
+    dollars,
+    dollars_per_second,
+    equation,
+    given,
+    joules,
+    seconds,
+    watts,
+)
+
+
+class Economics(Chapter):
+    """A run of so many tokens at so many a step, on so many chips, without failures."""
+
+    step_time = given(seconds, "one optimizer step")
+    step_tokens = given(count, "tokens of a step")
+    train_tokens = given(count, "tokens of the run", owner="workload")
+    chips = given(count, "chips", owner="cluster")
+    chip_price = given(dollars_per_second, "of one chip", owner="cluster")
+    chip_power = given(watts, "rated power of one chip", owner="chip")
+    power_share = given(count, "power drawn over rated power", owner="assumption")
+    host_power = given(watts, "of hosts, for each chip", owner="assumption")
+    network_power = given(watts, "of the network, for each chip", owner="assumption")
+    power_usage_effectiveness = given(count, "power of the building over that of its computers (PUE)", owner="assumption")
+
+    steps = equation(count, ceil_divide(train_tokens, step_tokens), "steps of the run")
+    run_time = equation(seconds, steps * step_time, "of the run, without failures")
+    chip_time = equation(seconds, run_time * chips, "of all chips together")
+    cost = equation(dollars, chip_time * chip_price, "of the chips, at the list price of one provider on one day")
+    drawn_power = equation(
+        watts,
+        power_usage_effectiveness * (power_share * chip_power + host_power + network_power),
+        "for each chip, its share of hosts, network and building included",
+    )
+    energy = equation(joules, chip_time * drawn_power, "of the run")

@@ -1,0 +1,167 @@
+"""Memory of a training step on a rank: every stage, in every phase; the peak is the largest.
+
+Three quantities, which people confuse: *allocated* is what the tensors take, *reserved* what the allocator holds for them,
+*device-used* what the device reports, with the runtime's context and the communicators' buffers.
+"""
+
+from costmodel.equations.axes import PHASE, STAGE
+from costmodel.equations.parallelism.layout import Layout
+from costmodel.equations.parallelism.pipeline import InFlight
+from costmodel.symbolic import (
+    BYTE,
+    Chapter,
+    at_worst,
+    bytes_,
+    choose,
+    count,
+    equation,
+    given,
+    part,
+    rows,
+    select,
+    worst,
+)
+
+
+class KeptActivations(Chapter):
+    """Bytes that one decoder layer keeps for its backward pass, on one rank, for one micro-batch.
+
+    Outside the parallel blocks: the inputs of both norms and of both blocks. Inside, split over tp: queries, keys, values,
+    the attention's output and statistics, and the feed-forward's inputs and output.
+    """
+
+    layout = part(Layout, shared=True)
+    tokens, e = layout.tokens, layout.element_size
+    tp, sequence_split = layout.tp, layout.sequence_split
+    gated = 2 + layout.gated_ffn
+
+    kept_outside = equation(
+        bytes_, tokens * 4 * layout.hidden_size * e, "norm and block inputs", source="Korthikanti et al. 2022, section 4.1, without dropout"
+    )
+    kept_inside = equation(
+        bytes_,
+        tokens * (e * (2 * layout.query_size + 2 * layout.kv_size + gated * layout.ffn_size) + 4 * layout.heads * BYTE),
+        "queries, keys, values, the output and fp32 statistics of fused attention; inputs and output of the activation",
+        source="Megatron-core blocks, checked against exact allocator readings to 2 %",
+    )
+    whole_layer = equation(bytes_, kept_outside / sequence_split + kept_inside / tp, "with nothing recomputed")
+    selective_layer = equation(
+        bytes_,
+        tokens
+        * (
+            2 * layout.hidden_size * e / sequence_split
+            + (e * (2 * layout.query_size + layout.kv_size + layout.ffn_size) + 4 * layout.heads * BYTE) / tp
+        ),
+        "block input, every second product and the attention output",
+        source="torchtitan's per-operation selective checkpointing",
+    )
+    layer_input = equation(bytes_, tokens * layout.hidden_size * e / sequence_split, "the input of a layer alone")
+    kept_layer = equation(
+        bytes_,
+        choose(layout.recompute, {"none": whole_layer, "selective": selective_layer, "full": layer_input}),
+        "kept by one layer",
+    )
+    recomputed_layer = equation(bytes_, whole_layer - kept_layer, "of one layer, while its backward pass runs it again")
+
+
+class Memory(Chapter):
+    """Peak memory of a training step, item by item."""
+
+    activations = part(KeptActivations, shared=True)
+    layout = part(Layout, shared=True)
+    tp, pp, dp = layout.tp, layout.pp, layout.dp
+    flight = part(InFlight, shared=True, pp=pp, micro_batches=layout.micro_batches)
+
+    weight_bytes = given(bytes_, "a weight as stored", owner="assumption")
+    gradient_bytes = given(bytes_, "a gradient as stored", owner="assumption")
+    optimizer_bytes = given(bytes_, "optimizer states of a weight: master copy and moments", owner="assumption")
+    step_extra_bytes = given(bytes_, "a weight, while the optimizer runs", owner="assumption")
+    loss_bytes = given(bytes_, "a logit, while the loss is computed", owner="assumption")
+    workspace_bytes = given(bytes_, "workspaces of the libraries, inside the allocator", owner="assumption")
+    reserved_factor = given(count, "what the allocator holds over what it has given out", owner="assumption")
+    context_bytes = given(bytes_, "the runtime's own, outside the allocator", owner="assumption")
+    communicator_bytes = given(bytes_, "buffers of the communication library, outside the allocator", owner="assumption")
+    memory_capacity = given(bytes_, "of the chip, as the device reports it", owner="chip")
+
+    running = equation(count, rows(PHASE, {"forward": 1, "loss": 1, "backward": 1, "optimizer": 0}), "1 while activations are held")
+    in_loss = equation(count, rows(PHASE, {"forward": 0, "loss": 1, "backward": 0, "optimizer": 0}), "1 while the loss is computed")
+    in_backward = equation(count, rows(PHASE, {"forward": 0, "loss": 0, "backward": 1, "optimizer": 0}), "1 in the backward pass")
+    in_optimizer = equation(count, rows(PHASE, {"forward": 0, "loss": 0, "backward": 0, "optimizer": 1}), "1 in the optimizer step")
+    has_layers = equation(count, select(layout.stage_layers > 0, 1, 0), "1 where a stage exists")
+
+    stage_weights = equation(
+        bytes_,
+        layout.stage_parameters * weight_bytes / select(layout.weights_sharded > 0, dp, 1),
+        "weights of a stage on a rank",
+        source="Rajbhandari et al. 2020, figure 1",
+    )
+    stage_gradients = equation(
+        bytes_, layout.stage_parameters * gradient_bytes / select(layout.gradients_sharded > 0, dp, 1), "their gradients"
+    )
+    stage_optimizer = equation(
+        bytes_, layout.stage_parameters * optimizer_bytes / select(layout.optimizer_sharded > 0, dp, 1), "their optimizer states"
+    )
+    stage_step_extra = equation(
+        bytes_,
+        in_optimizer * layout.stage_parameters * step_extra_bytes / select(layout.optimizer_sharded > 0, dp, 1),
+        "held while the optimizer runs",
+    )
+    stage_activations = equation(
+        bytes_,
+        running * activations.kept_layer * layout.stage_layers * flight.in_flight,
+        "kept activations of all micro-batches in flight",
+    )
+    stage_logits = equation(
+        bytes_,
+        in_loss * layout.has_head * layout.tokens * layout.vocabulary_on_rank * loss_bytes,
+        "logits, softmax and their gradient",
+    )
+    gathered_weights = equation(
+        bytes_,
+        select(
+            layout.weights_sharded > 0,
+            layout.element_size
+            * (2 * layout.layer_parameters + layout.has_embedding * layout.embedding_on_rank + layout.has_head * layout.head_on_rank),
+            0,
+        ),
+        "of two layers (used and prefetched), and of embedding and head",
+        source="PyTorch FSDP2: one root group beside the blocks",
+    )
+    unsharded_gradients = equation(
+        bytes_,
+        select(layout.gradients_sharded > 0, gradient_bytes * layout.layer_parameters, 0),
+        "of one layer, before they are scattered",
+    )
+    pipeline_messages = equation(
+        bytes_, select(pp > 1, 2 * activations.layer_input, 0), "a message received and one sent"
+    )
+    stage_buffers = equation(
+        bytes_,
+        has_layers
+        * (
+            running * (gathered_weights + pipeline_messages)
+            + in_backward * (activations.recomputed_layer + unsharded_gradients)
+        ),
+        "gathered weights, messages, and one layer run again",
+    )
+    memory_use = equation(
+        bytes_,
+        stage_weights + stage_gradients + stage_optimizer + stage_step_extra + stage_activations + stage_logits + stage_buffers,
+        "of a stage in a phase",
+    )
+    stage_peak = equation(bytes_, worst(memory_use, PHASE), "of a stage in its worst phase")
+    allocated = equation(bytes_, worst(stage_peak, STAGE) + workspace_bytes, "peak of the worst stage")
+    reserved = equation(bytes_, reserved_factor * allocated, "by the allocator")
+    device_used = equation(bytes_, reserved + context_bytes + communicator_bytes, "as the device reports it")
+    margin = equation(bytes_, memory_capacity - device_used, "left of the chip's memory; negative when it is short")
+    overflow = equation(bytes_, allocated + context_bytes - memory_capacity, "positive when the tensors alone cannot fit")
+
+    # What the worst stage holds at its worst moment
+    memory_weights = equation(bytes_, at_worst(stage_weights, stage_peak, STAGE), "weights")
+    memory_gradients = equation(bytes_, at_worst(stage_gradients, stage_peak, STAGE), "gradients")
+    memory_optimizer = equation(
+        bytes_, at_worst(at_worst(stage_optimizer + stage_step_extra, memory_use, PHASE), stage_peak, STAGE), "optimizer states"
+    )
+    memory_activations = equation(bytes_, at_worst(at_worst(stage_activations, memory_use, PHASE), stage_peak, STAGE), "kept activations")
+    memory_logits = equation(bytes_, at_worst(at_worst(stage_logits, memory_use, PHASE), stage_peak, STAGE), "logits and loss")
+    memory_buffers = equation(bytes_, at_worst(at_worst(stage_buffers, memory_use, PHASE), stage_peak, STAGE), "buffers")

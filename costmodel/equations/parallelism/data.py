@@ -1,0 +1,73 @@
+"""Data parallelism: DDP, ZeRO-1, ZeRO-2 and ZeRO-3 (FSDP): what is exchanged, when, and what shows of it."""
+
+from costmodel.equations.axes import SHARDING
+from costmodel.symbolic import Chapter, count, equation, given, seconds, select, smallest
+
+
+class FullySharded(Chapter):
+    """ZeRO-3 (FSDP): a layer's weights are gathered before use, forward and backward, and its gradients scattered.
+
+    Gathers are prefetched behind the layer before, scatters behind the layer after.
+    """
+
+    dp = given(count, "data-parallel ranks")
+    weights_sharded = given(count, "1 when the weights are shared", SHARDING, owner="layout")
+    gather_layer = given(seconds, "all-gather of the weights of one layer")
+    scatter_layer = given(seconds, "reduce-scatter of the gradients of one layer")
+    forward_compute = given(seconds, "of a layer and micro-batch, its tensor-parallel communication included")
+    backward_compute = given(seconds, "of a layer and micro-batch, its tensor-parallel communication included")
+    wire_factor = given(count, "measured time of overlapped gathers over that of lone ones", owner="assumption")
+    hidden_share = given(count, "share of the communication that hides behind compute", owner="assumption")
+
+    forward = equation(seconds, select(weights_sharded > 0, wire_factor * gather_layer, 0), "of a layer and micro-batch, forward")
+    backward = equation(
+        seconds,
+        select(weights_sharded > 0, wire_factor * (gather_layer + scatter_layer), 0),
+        "of a layer and micro-batch, backward",
+        source="Rajbhandari et al. 2020, section 7.2.2: 1.5 times the volume of an all-reduce",
+    )
+    exposed_forward = equation(
+        seconds, forward - hidden_share * smallest(forward, forward_compute), "what shows of it, forward"
+    )
+    exposed_backward = equation(
+        seconds, backward - hidden_share * smallest(backward, backward_compute), "what shows of it, backward"
+    )
+
+
+class GradientSync(Chapter):
+    """DDP, ZeRO-1 and ZeRO-2: gradients are summed during the last backward pass, updated weights gathered during the next forward.
+
+    ZeRO-2 keeps no whole gradient, so it scatters the gradients of every micro-batch.
+    """
+
+    dp = given(count, "data-parallel ranks")
+    micro_batches = given(count, "micro-batches of a step")
+    optimizer_sharded = given(count, "1 when the optimizer states are shared", SHARDING, owner="layout")
+    gradients_sharded = given(count, "1 when the gradients are shared", SHARDING, owner="layout")
+    weights_sharded = given(count, "1 when the weights are shared", SHARDING, owner="layout")
+    all_reduce = given(seconds, "of the gradients of a stage")
+    reduce_scatter = given(seconds, "of the gradients of a stage")
+    all_gather = given(seconds, "of the weights of a stage")
+    forward_compute = given(seconds, "of a stage and micro-batch")
+    backward_compute = given(seconds, "of a stage and micro-batch")
+    wire_factor = given(count, "measured time of overlapped reductions over that of lone ones", owner="assumption")
+    hidden_share = given(count, "share of the communication that hides behind compute", owner="assumption")
+
+    scatters = equation(count, select(gradients_sharded > 0, micro_batches, 1), "times that the gradients are reduced in a step")
+    one_reduction = equation(
+        seconds, wire_factor * select(optimizer_sharded > 0, reduce_scatter, all_reduce), "of all gradients of a stage"
+    )
+    gradient = equation(seconds, select(weights_sharded > 0, 0, scatters * one_reduction), "reductions of a step")
+    weight = equation(
+        seconds,
+        select(weights_sharded > 0, 0, select(optimizer_sharded > 0, wire_factor * all_gather, 0)),
+        "gathering the updated weights",
+    )
+    exposed_gradient = equation(
+        seconds,
+        gradient - hidden_share * select(weights_sharded > 0, 0, scatters * smallest(one_reduction, backward_compute)),
+        "what shows of the reductions: each hides behind the backward pass of one micro-batch",
+    )
+    exposed_weight = equation(
+        seconds, weight - hidden_share * smallest(weight, forward_compute), "what shows of the gather: it hides behind one forward pass"
+    )

@@ -1,0 +1,114 @@
+"""What a layout is, and what it makes of a model on one rank: tokens, weights, layers of a stage."""
+
+from costmodel.equations.axes import MICRO_BATCH, RECOMPUTE, SCHEDULE, SEQUENCE, SHARDING, STAGE
+from costmodel.equations.model.parameters import Parameters
+from costmodel.symbolic import (
+    Chapter,
+    bytes_,
+    ceil_divide,
+    choice,
+    choose,
+    column,
+    count,
+    equal,
+    equation,
+    floor_divide,
+    given,
+    part,
+    rows,
+    select,
+)
+
+SCHEDULES = ("1f1b", "interleaved")
+
+
+class Layout(Chapter):
+    """Degrees of parallelism, micro-batch, schedule, sharding and recomputation, and the model on a rank under them."""
+
+    tp = column(count, "tensor-parallel ranks")
+    pp = column(count, "pipeline stages")
+    dp = column(count, "data-parallel ranks")
+    micro_batch_size = given(count, "sequences of a micro-batch", MICRO_BATCH, owner="layout")
+    schedule = choice(SCHEDULES, "pipeline schedule", SCHEDULE)
+    virtual_stages = given(count, "chunks of layers on a rank (v)", SCHEDULE, owner="layout")
+    optimizer_sharded = given(count, "1 when data-parallel ranks share the optimizer states", SHARDING, owner="layout")
+    gradients_sharded = given(count, "1 when they share the gradients", SHARDING, owner="layout")
+    weights_sharded = given(count, "1 when they share the weights", SHARDING, owner="layout")
+    recompute = choice(RECOMPUTE.labels, "what of the forward pass is run again", RECOMPUTE)
+    sequence_parallel = choice(SEQUENCE.labels, "Megatron sequence parallelism", SEQUENCE)
+
+    global_batch = given(count, "sequences of a step", owner="workload")
+    sequence_length = given(count, "tokens of a sequence (T)", owner="workload")
+    element_size = given(bytes_, "an element of activations and weights in compute", owner="workload")
+    model = part(Parameters, shared=True)
+    layers, hidden_size, vocabulary = model.layers, model.hidden_size, model.vocabulary
+    tied_embeddings = model.tied_embeddings
+    vocabulary_multiple = given(count, "the padded vocabulary is a multiple of this times tp", owner="assumption")
+
+    # The batch
+    tokens = equation(count, micro_batch_size * sequence_length, "tokens of a micro-batch")
+    micro_batches = equation(count, global_batch / (dp * micro_batch_size), "micro-batches of a pipeline in a step (m)")
+    sequence_split = equation(
+        count,
+        choose(sequence_parallel, {"off": 1, "on": tp}),
+        "ranks that share what lies between the products",
+        source="Korthikanti et al. 2022, section 4.2.2",
+    )
+    hidden_state_bytes = equation(bytes_, tokens * hidden_size * element_size, "the hidden states of a micro-batch")
+
+    # The layers of a stage. A count of layers that the chunks do not divide, but two more would, gives up one layer at
+    # each end, where embedding and head take its place.
+    chunks = equation(count, pp * virtual_stages, "chunks of layers in the pipeline")
+    spare_slots = equation(
+        count,
+        select(equal(floor_divide(layers, chunks) * chunks, layers), 0, 2),
+        "slots of the pipeline that hold the embedding and the head in place of a layer",
+        source="Megatron-LM: account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split",
+    )
+    full_stage_layers = equation(count, ceil_divide(layers + spare_slots, chunks) * virtual_stages, "layers of a middle stage")
+    stage_layers = equation(
+        count,
+        rows(
+            STAGE,
+            {
+                "first": select(pp > 1, full_stage_layers - spare_slots / 2, layers),
+                "middle": select(pp > 2, full_stage_layers, 0),
+                "last": select(pp > 1, full_stage_layers - spare_slots / 2, 0),
+            },
+        ),
+        "layers of each kind of stage; one stage alone is the first",
+    )
+    has_embedding = equation(count, rows(STAGE, {"first": 1, "middle": 0, "last": 0}), "1 where the embedding is")
+    has_head = equation(
+        count, rows(STAGE, {"first": select(pp > 1, 0, 1), "middle": 0, "last": select(pp > 1, 1, 0)}), "1 where head and loss are"
+    )
+
+    # The weights of a rank
+    padded_vocabulary = equation(
+        count,
+        ceil_divide(vocabulary, vocabulary_multiple * tp) * vocabulary_multiple * tp,
+        "rows of the embedding, padded to split evenly",
+        source="Megatron-LM: make_vocab_size_divisible_by",
+    )
+    vocabulary_on_rank = equation(count, padded_vocabulary / tp, "columns of the head on a rank")
+    layer_parameters = equation(
+        count,
+        model.layer_split_parameters / tp + model.layer_whole_parameters,
+        "weights of a layer on a rank; norms and biases are held by every rank",
+    )
+    embedding_on_rank = equation(
+        count,
+        vocabulary_on_rank * hidden_size + model.position_parameters + model.embedding_norm_parameters,
+        "weights of the embedding on a rank",
+    )
+    head_on_rank = equation(
+        count,
+        model.final_norm_parameters
+        + select(tied_embeddings * select(pp > 1, 0, 1) > 0, 0, vocabulary_on_rank * hidden_size),
+        "weights of head and final norm on a rank; a tied head on another stage is a copy",
+    )
+    stage_parameters = equation(
+        count,
+        stage_layers * layer_parameters + has_embedding * embedding_on_rank + has_head * head_on_rank,
+        "weights on a rank of each kind of stage",
+    )

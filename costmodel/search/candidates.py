@@ -1,0 +1,96 @@
+"""What a search tries beside the placements: micro-batches, schedules, sharding, recomputation, sequence parallelism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from costmodel.search.layout import RECOMPUTE, SCHEDULES, Layout
+
+MOST_MICRO_BATCH = 64
+MOST_CHUNKS = 16
+LIMITS = {"tp": 64, "pp": 64}
+"""Degrees that are tried: beyond them a layer or a pipeline is cut finer than anybody runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The rows of the product axes of the training equations, in their order."""
+
+    micro_batches: tuple[int, ...]
+    schedules: tuple[tuple[str, int], ...]
+    zeros: tuple[int, ...] = (0, 1, 2, 3)
+    recomputes: tuple[str, ...] = RECOMPUTE
+    sequence_parallel: tuple[bool, ...] = (False, True)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many rows each axis has."""
+        return (
+            len(self.micro_batches),
+            len(self.schedules),
+            len(self.zeros),
+            len(self.recomputes),
+            len(self.sequence_parallel),
+        )
+
+    def inputs(self) -> dict[str, Sequence[float]]:
+        """The inputs of the equations that vary along the product axes."""
+        return {
+            "micro_batch_size": self.micro_batches,
+            "schedule": [SCHEDULES.index(schedule) for schedule, _ in self.schedules],
+            "virtual_stages": [chunks for _, chunks in self.schedules],
+            **sharding(self.zeros),
+            "recompute": [RECOMPUTE.index(recompute) for recompute in self.recomputes],
+            "sequence_parallel": [int(on) for on in self.sequence_parallel],
+        }
+
+    def layout(self, index: Sequence[int], degrees: Mapping[str, float], placement: str) -> Layout:
+        """The layout at one point of the product axes, with its degrees."""
+        micro_batch, schedule, zero, recompute, sequence = index
+        return Layout(
+            tp=int(degrees["tp"]),
+            pp=int(degrees["pp"]),
+            dp=int(degrees["dp"]),
+            virtual_stages=self.schedules[schedule][1],
+            micro_batch_size=self.micro_batches[micro_batch],
+            zero=self.zeros[zero],
+            sequence_parallel=self.sequence_parallel[sequence],
+            recompute=self.recomputes[recompute],
+            schedule=self.schedules[schedule][0],
+            placement=placement,
+        )
+
+
+def candidates(layers: int, global_batch: int) -> Candidates:
+    """What is worth trying for a model of so many layers and a batch of so many sequences."""
+    micro_batches = tuple(size for size in _powers_of_two(min(MOST_MICRO_BATCH, global_batch)) if global_batch % size == 0)
+    chunks = [v for v in range(2, MOST_CHUNKS + 1) if layers % v == 0 or (layers + 2) % v == 0]
+    return Candidates(micro_batches, (("1f1b", 1), *(("interleaved", v) for v in chunks)))
+
+
+def only(layout: Layout) -> Candidates:
+    """The one point of a given layout."""
+    return Candidates(
+        micro_batches=(layout.micro_batch_size,),
+        schedules=((layout.schedule, layout.virtual_stages),),
+        zeros=(layout.zero,),
+        recomputes=(layout.recompute,),
+        sequence_parallel=(layout.sequence_parallel,),
+    )
+
+
+def sharding(zeros: Sequence[int]) -> dict[str, list[float]]:
+    """What each ZeRO stage shares, as the equations take it."""
+    return {
+        "optimizer_sharded": [float(zero >= 1) for zero in zeros],
+        "gradients_sharded": [float(zero >= 2) for zero in zeros],
+        "weights_sharded": [float(zero >= 3) for zero in zeros],
+    }
+
+
+def _powers_of_two(most: int) -> Iterator[int]:
+    size = 1
+    while size <= most:
+        yield size
+        size *= 2

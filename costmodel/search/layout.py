@@ -1,0 +1,121 @@
+"""A layout: how a training step is spread over chips. One grammar, in which a layout prints as it is read.
+
+    tp=8 pp=16 dp=128 v=4 mbs=1 zero=1 sp=1 recompute=selective schedule=interleaved placement=tp-dp-pp
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from costmodel.errors import InputError, nearest
+
+SCHEDULES = ("1f1b", "interleaved")
+RECOMPUTE = ("none", "selective", "full")
+DEFAULT_PLACEMENT = "tp-dp-pp"
+
+KEYS = {
+    "tp": "tensor-parallel ranks (default 1)",
+    "pp": "pipeline stages (default 1)",
+    "dp": "data-parallel ranks (default: what is left of the chips)",
+    "v": "chunks of layers on each stage, for interleaving (default 1)",
+    "mbs": "sequences of a micro-batch (default 1)",
+    "zero": "0 DDP, 1 optimizer states shared, 2 gradients too, 3 weights too, as FSDP (default 1, or 0 when dp is 1)",
+    "sp": "Megatron sequence parallelism, 1 or 0 (default 1 when tp is over 1)",
+    "recompute": "none, selective (every second product) or full (default none)",
+    "schedule": "1f1b or interleaved (default 1f1b, or interleaved when v is over 1)",
+    "placement": "an order, fastest links first (tp-dp-pp), or the ranks on each dimension (domain:tp8/network:dp16.pp4)",
+}
+_WORD = re.compile(r"(?P<key>[^=\s]+)=(?P<value>\S+)")
+_LARGEST = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Degrees of parallelism and what goes with them; `str` gives the text that `parse_layout` takes back."""
+
+    tp: int
+    pp: int
+    dp: int
+    virtual_stages: int
+    micro_batch_size: int
+    zero: int
+    sequence_parallel: bool
+    recompute: str
+    schedule: str
+    placement: str
+
+    def __str__(self) -> str:
+        return (
+            f"tp={self.tp} pp={self.pp} dp={self.dp} v={self.virtual_stages} mbs={self.micro_batch_size} zero={self.zero}"
+            f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule} placement={self.placement}"
+        )
+
+    @property
+    def chips(self) -> int:
+        """How many chips it takes."""
+        return self.tp * self.pp * self.dp
+
+
+def parse_layout(text: str, chips: int) -> Layout:
+    """The layout that `text` describes on so many chips.
+
+    Raises InputError for an unknown or repeated key, a value out of range, or degrees that do not multiply out.
+    """
+    given: dict[str, str] = {}
+    for word in text.split():
+        match = _WORD.fullmatch(word)
+        if match is None:
+            raise InputError(f"layout: {word[:40]!r} is not key=value; the keys are {', '.join(KEYS)}")
+        key, value = match["key"], match["value"]
+        if key not in KEYS:
+            raise InputError.unknown("layout key", key, KEYS)
+        if key in given:
+            raise InputError(f"layout: {key} is given twice")
+        given[key] = value
+    tp, pp = _degree(given, "tp", 1), _degree(given, "pp", 1)
+    dp = _degree(given, "dp", chips // (tp * pp) or 1)
+    if tp * pp * dp != chips:
+        raise InputError(_not_multiplying_out(tp, pp, dp, chips))
+    chunks = _degree(given, "v", 1)
+    return Layout(
+        tp=tp,
+        pp=pp,
+        dp=dp,
+        virtual_stages=chunks,
+        micro_batch_size=_degree(given, "mbs", 1),
+        zero=int(_word(given, "zero", ("0", "1", "2", "3"), "1" if dp > 1 else "0")),
+        sequence_parallel=_word(given, "sp", ("0", "1"), "1" if tp > 1 else "0") == "1",
+        recompute=_word(given, "recompute", RECOMPUTE, "none"),
+        schedule=_word(given, "schedule", SCHEDULES, "interleaved" if chunks > 1 else "1f1b"),
+        placement=given.get("placement", DEFAULT_PLACEMENT),
+    )
+
+
+def _degree(given: dict[str, str], key: str, default: int) -> int:
+    value = given.get(key)
+    if value is None:
+        return default
+    if not (value.isascii() and value.isdigit()) or not 1 <= int(value[:10]) <= _LARGEST:
+        raise InputError(f"layout: {key}={value[:40]} must be a whole number from 1 to {_LARGEST}")
+    return int(value)
+
+
+def _word(given: dict[str, str], key: str, choices: tuple[str, ...], default: str) -> str:
+    value = given.get(key, default)
+    if value not in choices:
+        near = nearest(value, choices)
+        hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(choices)}"
+        raise InputError(f"layout: {key}={value[:40]} is not known; {hint}")
+    return value
+
+
+def _not_multiplying_out(tp: int, pp: int, dp: int, chips: int) -> str:
+    product = f"tp {tp} x pp {pp} x dp {dp} = {tp * pp * dp}"
+    if chips % (tp * pp) == 0:
+        return f"layout: {product}, not the {chips} chips; dp={chips // (tp * pp)} would fill them"
+    best = max((p for p in range(1, pp + 1) if chips % (tp * p) == 0), default=0)
+    if best:
+        return f"layout: {product}, not the {chips} chips; nearest: tp={tp} pp={best} dp={chips // (tp * best)}"
+    best_tp = max(t for t in range(1, tp + 1) if chips % t == 0)
+    return f"layout: {product}, not the {chips} chips; tp={tp} does not divide them, tp={best_tp} does"

@@ -1,0 +1,105 @@
+"""What is trained on what: the workload, and everything about it that does not depend on the layout, as equation inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.catalog.entries import Chip, Model, Number, Unknown
+from costmodel.catalog.shape import equation_inputs
+from costmodel.errors import InputError
+from costmodel.topology.groups import fabric_inputs
+from costmodel.topology.machine import Machine
+
+DTYPES = ("bf16", "fp16")
+ELEMENT_SIZE = 2  # of both; what is computed in eight bits and fewer comes with the kernels of those formats
+Overlap = Literal["perfect", "modelled", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A model trained on a machine: `global_batch` sequences of `sequence_length` tokens a step."""
+
+    machine: Machine
+    model: Model
+    sequence_length: int
+    global_batch: int
+    dtype: str = "bf16"
+
+    @property
+    def step_tokens(self) -> int:
+        """Tokens of a step."""
+        return self.global_batch * self.sequence_length
+
+
+def check_model(model: Model) -> None:
+    """Raise InputError, naming the layers, unless training of every layer of the model is covered."""
+    missing = list(model.not_modelled)
+    if model.experts is not None:
+        missing.append("mixture-of-experts layers")
+    if model.latent_attention is not None:
+        missing.append("multi-head latent attention")
+    if model.recurrent is not None:
+        missing.append(f"{model.recurrent.kind} layers")
+    if missing:
+        named = ", ".join(dict.fromkeys(missing))
+        raise InputError(
+            f"{model.name} has {named}, whose training is not modelled yet: dense decoders are, such as llama-3.1-405b"
+        )
+
+
+def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "modelled") -> dict[str, float]:
+    """The inputs of the training equations that are the same for every layout.
+
+    `overlap` says how much communication hides: all that can, what is modelled, or nothing. Raises InputError when the chip
+    lacks a number that is needed.
+    """
+    machine, model = workload.machine, workload.model
+    kind = "tpu" if machine.chip.kind == "tpu" else "gpu"
+    time = _values(catalog.assumptions("training"))
+    memory = _values(catalog.assumptions(f"memory-{kind}"))
+    many = memory.pop("communicator_bytes_many_nodes"), memory.pop("many_nodes")
+    if machine.chips / machine.cluster.chips_per_host > many[1]:
+        memory["communicator_bytes"] = many[0]
+    activation = "gated" if model.gated_ffn else "plain"
+    for way in ("forward", "backward"):
+        time[f"activation_bytes_{way}"] = time.pop(f"{activation}_activation_bytes_{way}")
+        time.pop(f"{'plain' if model.gated_ffn else 'gated'}_activation_bytes_{way}")
+    time["tp_hidden_share"] = 1 - time.pop("tp_exposed_share")
+    if overlap != "modelled":
+        hidden = 1.0 if overlap == "perfect" else 0.0
+        time |= {"tp_hidden_share": hidden, "fsdp_hidden_share": hidden, "dp_hidden_share": hidden}
+    return {
+        **equation_inputs(model),
+        **chip_inputs(machine.chip, workload.dtype),
+        **fabric_inputs(machine),
+        **time,
+        **memory,
+        "chips": machine.chips,
+        "global_batch": workload.global_batch,
+        "sequence_length": workload.sequence_length,
+        "element_size": ELEMENT_SIZE,
+    }
+
+
+def chip_inputs(chip: Chip, dtype: str) -> dict[str, float]:
+    """What the equations need to know of a chip: peak, memory, attainable shares. Raises InputError for what is unknown."""
+    if dtype not in chip.peak:
+        raise InputError.unknown(f"precision of {chip.name}", dtype, [d for d in chip.peak if d in DTYPES])
+    exponentials = chip.attainable["attention_exponentials"]
+    return {
+        "peak": chip.peak[dtype].value,
+        "memory_capacity": chip.memory_capacity.value,
+        "memory_bandwidth": chip.memory_bandwidth.value,
+        "memory_share": chip.attainable["memory_bandwidth"].value,
+        "matmul_share": chip.attainable["training_matmul"].value,
+        "attention_share": chip.attainable["attention_matmul"].value,
+        # Where the rate of exponentials was not measured apart, the share of peak includes them.
+        "exponential_rate": float("inf") if isinstance(exponentials, Unknown) else exponentials.value,
+    }
+
+
+def _values(constants: Mapping[str, Number]) -> dict[str, float]:
+    return {name: number.value for name, number in constants.items()}
