@@ -275,7 +275,7 @@ class PipelinedPath(Chapter):
         count,
         select(
             alpha > 0,
-            largest(1, ceil_divide(square_root(1 + 4 * (2 * n - 3) * S / (alpha * W)) - 1, 2)),
+            largest(1, ceil_divide(square_root(1 + 4 * largest(0, 2 * n - 3) * S / (alpha * W)) - 1, 2)),
             largest(1, S / BYTE),
         ),
         "the whole number that is fastest; single bytes where steps are free",
