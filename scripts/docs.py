@@ -2,7 +2,7 @@
 
 - In README.md and docs/, a block that starts with ```console holds commands after `$ ` and what they print, which is
   run and replaced (`| head -20` in the command shortens it). Blocks of ```python must run.
-- docs/reference/commands.md is what `--help` prints.
+- docs/reference/commands.md is what `--help` prints; the table of layout keys is what the parser of layouts knows.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = ROOT / "docs/reference/commands.md"
 CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"(?<=^```python\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
+LAYOUT_KEYS = re.compile(r"(?<=<!-- layout keys -->\n).*?(?=<!-- end -->)", re.DOTALL)
 VOLATILE = re.compile(r"\b\d+(\.\d+)? m?s\b(?= to search)|(?<=\"search_seconds\": )[\d.e-]+")
 
 
@@ -48,7 +49,7 @@ def refreshed(page: Path) -> str:
     """The text of `page` as it should be now."""
     if page == COMMANDS:
         return command_reference()
-    text = page.read_text("utf-8")
+    text = LAYOUT_KEYS.sub(lambda _: layout_keys(), page.read_text("utf-8"))
     programs = PYTHON.findall(text)
     if programs:
         done = subprocess.run(
@@ -97,6 +98,14 @@ def environment() -> dict[str, str]:
     return kept | {"COLUMNS": "80", "PYTHONPATH": str(ROOT)}
 
 
+def layout_keys() -> str:
+    """What can stand in a layout, as a table."""
+    from costmodel.search.layout import KEYS
+
+    rows = [f"| `{key}` | {meaning} |\n" for key, meaning in KEYS.items()]
+    return "".join(["| key | meaning |\n", "|---|---|\n", *rows])
+
+
 def command_reference() -> str:
     """Every command's help, in the order in which help lists them."""
     parts = ["# Commands\n\nWritten by `python scripts/docs.py` from `--help`.\n"]
@@ -108,7 +117,6 @@ def command_reference() -> str:
 
 def command_paths() -> list[tuple[str, ...]]:
     """The words of each command and group, the empty path first."""
-    sys.path.insert(0, str(ROOT))
     import typer
 
     from costmodel.cli.app import build
@@ -122,4 +130,5 @@ def command_paths() -> list[tuple[str, ...]]:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
     sys.exit(main(sys.argv[1:]))
