@@ -304,18 +304,15 @@ class Run:
         import numpy as np
 
         level = list(self.spec)[-1]
-        function, keep = getattr(self.module, level), self.spec[level][1]
         rows, each = self._elements(level)
         step = max(1, BLOCK // each)
-        starts = np.arange(rows) if cuts is None else np.asarray(cuts)
-        with np.errstate(all="ignore"):
-            low = 0
-            while low < rows:
-                end = int(np.searchsorted(starts, low + step, side="right")) - 1  # the last run that starts within the step
-                high = int(starts[end]) if low + step < rows and starts[end] > low else rows
-                if high == rows and low + step < rows:  # the run is longer than a step: take it whole
-                    after = starts[starts > low]
-                    high = int(after[0]) if len(after) else rows
-                block = slice(low, high)
-                yield block, dict(zip(keep, function(*self._arguments(level, block)), strict=True))
-                low = high
+        ends = np.append(np.asarray(cuts)[1:], rows) if cuts is not None else np.arange(1, rows + 1)
+        low = 0
+        while low < rows:
+            place = int(np.searchsorted(ends, low + step, side="right"))
+            # A run that is longer than a block is taken whole.
+            high = int(ends[place - 1] if place and ends[place - 1] > low else ends[place])
+            block, low = slice(low, high), high
+            with np.errstate(all="ignore"):
+                values = self._call(level, block)
+            yield block, dict(zip(self.spec[level][1], values, strict=True))
