@@ -31,7 +31,7 @@ class SubAxis(Chapter):
     """What a group has of one axis: `size` ranks, `stride` chips apart, closed to a `ring` (1) or not (0).
 
     Only the outermost factor of a wrapped axis can be a ring. Groups that interleave share the same cables: that is the
-    division by the stride. A size of 2 has one cable and is no ring.
+    division by the stride. An axis of two chips has one cable and is no ring.
     """
 
     size = given(count, "ranks of the group along the axis")
@@ -39,7 +39,9 @@ class SubAxis(Chapter):
     ring = given(count, "1 when the ranks close to a ring, else 0")
 
     used = equation(count, select(size > 1, 1, 0), "1 when the group spreads along the axis")
-    closed = equation(count, select(size > 2, ring, 0), "1 for a ring of more than two")
+    closed = equation(
+        count, select(size * stride > 2, ring, 0), "1 for a ring; two chips have one cable, two ranks farther apart two ways"
+    )
     links = equation(count, used * (1 + closed) / stride, "links that the group has for itself, each way")
     hops = equation(count, stride * select(closed > 0, floor_divide(size, 2), size - 1), "cables to the farthest rank")
     shards = equation(
