@@ -115,17 +115,18 @@ def reduction_to_all(ranks: Sequence[Node], payload: Fraction, shares: Sequence[
     return Job(job.sizes, job.first, {rank: dict(job.last[ranks[0]]) for rank in ranks})
 
 
-def gather(ranks: Sequence[Node], payload: Fraction) -> Job:
-    """Block (rank, 0): that rank's part of the `payload` bytes which the first rank collects."""
-    job = all_gather(ranks, payload)
+def gather(ranks: Sequence[Node], payload: Fraction, shares: Sequence[Fraction] = WHOLE) -> Job:
+    """Block (rank, piece): of that rank's part of the `payload` bytes which the first rank collects."""
+    job = all_gather(ranks, payload, shares)
     return Job(job.sizes, job.first, {ranks[0]: job.last[ranks[0]]})
 
 
-def scatter(ranks: Sequence[Node], payload: Fraction) -> Job:
-    """Block (rank, 0): the part of the first rank's `payload` bytes that belongs to that rank."""
-    sizes = _pieces(ranks, payload, WHOLE)
+def scatter(ranks: Sequence[Node], payload: Fraction, shares: Sequence[Fraction] = WHOLE) -> Job:
+    """Block (rank, piece): of the part of the first rank's `payload` bytes that belongs to that rank."""
+    sizes = _pieces(ranks, payload, shares)
     root = ranks[0]
-    return Job(sizes, {root: _own(sizes, root)}, {rank: {(rank, 0): frozenset([root])} for rank in ranks})
+    last: Memory = {rank: {block: frozenset([root]) for block in sizes if block[0] == rank} for rank in ranks}
+    return Job(sizes, {root: _own(sizes, root)}, last)
 
 
 def side_by_side(jobs: Iterable[Job]) -> Job:

@@ -216,6 +216,26 @@ def backwards(schedule: Schedule) -> Schedule:
     return [[transfer.reversed() for transfer in step] for step in reversed(schedule)]
 
 
+def towards(schedule: Schedule, root: Node) -> Schedule:
+    """What is left of a gathering when only one node is to have everything."""
+    wanted: set[tuple[Node, Block]] = set()
+    kept: Schedule = []
+    for step in reversed(schedule):
+        moves: Step = []
+        for t in step:
+            blocks = tuple(block for block in t.blocks if t.target == root or (t.target, block) in wanted)
+            if blocks:
+                moves.append(Transfer(t.source, t.target, blocks, t.combine, t.lane))
+        wanted |= {(t.source, block) for t in moves for block in t.blocks}
+        kept.append(moves)
+    return [step for step in reversed(kept) if step]
+
+
+def outwards(schedule: Schedule) -> Schedule:
+    """A gathering towards one node run back in time: that node hands out what it would have collected."""
+    return [[Transfer(t.target, t.source, t.blocks, lane=t.lane) for t in step] for step in reversed(schedule)]
+
+
 def together(*schedules: Schedule) -> Schedule:
     """Schedules that run side by side, step by step."""
     length = max((len(schedule) for schedule in schedules), default=0)

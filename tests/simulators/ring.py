@@ -121,3 +121,12 @@ def chain(n: int, chunks: int) -> Schedule:
         for hop in range(n - 1):
             schedule[chunk + hop].append(Transfer(hop, hop + 1, ((0, chunk),)))
     return schedule
+
+
+def token_twice_round(n: int) -> Schedule:
+    """A barrier: the token collects who has come, and goes round again to tell; blocks (0, 0)."""
+    if n == 1:
+        return []
+    first = [[Transfer(i, i + 1, ((0, 0),), combine=True)] for i in range(n - 1)]
+    second = [[Transfer(i % n, (i + 1) % n, ((0, 0),))] for i in range(n - 1, 2 * n - 2)]
+    return first + second

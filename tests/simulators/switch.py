@@ -173,6 +173,14 @@ def copy_in_switch(n: int, *, own_crosses: bool) -> Schedule:
     return [send, [Transfer(COPIER, i, tuple((j, 0) for j in range(n) if own_crosses or i != j)) for i in range(n)]]
 
 
+def sum_and_copy_in_network(n: int) -> Schedule:
+    """All-reduce: every rank sends its whole vector to the switches once and gets the sum once."""
+    if n == 1:
+        return []
+    send: Step = [Transfer(i, ADDER, ((0, 0),), True) for i in range(n)]
+    return [send, [Transfer(ADDER, i, ((0, 0),)) for i in range(n)]]
+
+
 def _perfect_matching(choices: Sequence[Sequence[int]]) -> dict[int, int]:
     """One target for each source, all different, by augmenting paths."""
     taken: dict[int, int] = {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.simulators.network import Block, Schedule, Step, Transfer, backwards
+from fractions import Fraction
+
+from tests.simulators.network import Block, Line, LineName, Network, Schedule, Step, Transfer, backwards, outwards
 
 
 def broadcast(n: int) -> Schedule:
@@ -30,8 +32,7 @@ def gather(n: int) -> Schedule:
 
 
 def scatter(n: int) -> Schedule:
-    """The gather run backwards, copying."""
-    return [[Transfer(t.target, t.source, t.blocks) for t in step] for step in reversed(gather(n))]
+    return outwards(gather(n))
 
 
 def parents_in_binary_tree(n: int) -> dict[int, int]:
@@ -66,3 +67,9 @@ def double_binary_tree(n: int, chunks: int) -> Schedule:
 
 def _depth(parents: dict[int, int], rank: int) -> int:
     return 1 + _depth(parents, parents[rank]) if rank else 0
+
+
+def ways_out(n: int, latency: Fraction, bandwidth: Fraction) -> Network:
+    """A switch of which only the ways out are counted, as is usual when trees are compared."""
+    lines: dict[LineName, Line] = {i: Line(latency, bandwidth) for i in range(n)}
+    return Network(lines, lambda transfer: [transfer.source])
