@@ -41,7 +41,7 @@ class CatalogError(InputError):
 
     def __init__(self, message: str, *, file: str = "", line: int = 0, field: str = "") -> None:
         place = ":".join(str(part) for part in (file, line) if part)
-        self.file, self.line, self.field = file, line, field
+        self.file, self.line, self.field, self.message = file, line, field, message
         super().__init__(": ".join(part for part in (place, field, message) if part))
 
 

@@ -15,10 +15,10 @@ from typing import TypeVar
 from costmodel.catalog.entries import Chip, Cluster, Link, Number
 from costmodel.catalog.facts import constant
 from costmodel.catalog.reader import Block, read
-from costmodel.errors import CatalogError, InputError
+from costmodel.errors import InputError
 
 ENVIRONMENT = "COSTMODEL_CATALOG"
-KINDS = ("chips", "links", "clusters")
+KINDS = ("clusters", "chips", "links")
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
 _ALIASES = re.compile(r"^aliases:(.*\n(?:[ \t-].*\n|\n)*)", re.MULTILINE)
 _Entry = TypeVar("_Entry", Chip, Link, Cluster)
@@ -206,6 +206,3 @@ def check_names(block: Block, name: str, aliases: tuple[str, ...], path: Path) -
         raise block.error(f"the entry is called {name!r} but its file {path.name!r}; call both the same", "name")
     if name in aliases:
         raise block.error(f"{name!r} is the name itself", "aliases")
-
-
-__all__ = ["ENVIRONMENT", "KINDS", "Catalog", "CatalogError", "Shelf", "check_names", "read_assumptions", "shipped"]

@@ -34,7 +34,7 @@ DETAILS = {
     "vector_fp16": _PEAK,
     "fast_memory_per_unit": _CAPACITY,
     "fast_memory_bandwidth": _BANDWIDTH,
-    "fast_memory_bytes_per_clock": ("bytes per clock", 1, 1e5),
+    "fast_memory_rate": ("bytes per clock", 1, 1e5),
     "registers_per_unit": _CAPACITY,
     "tensor_memory_per_unit": _CAPACITY,
     "shared_memory_capacity": _CAPACITY,
@@ -50,7 +50,6 @@ DETAILS = {
     "idle_power": ("power", 1.0, 1e4),
     "typical_power": ("power", 1.0, 1e4),
     "purchase_price": ("price", 100.0, 1e6),
-    "year": ("count", 2010, 2040),
 }
 ATTAINABLE_REQUIRED = (
     "matmul_bf16",

@@ -98,5 +98,7 @@ def _price(block: Block) -> Price:
     block.keys_are(("provider", "kind", "usd_per_chip_hour"))
     price = number(block, "usd_per_chip_hour", "price per hour", 0.01, 1000.0)
     if not price.date:
-        raise block.block("usd_per_chip_hour").error("a price needs the date on which it held: the key 'date' is missing")
+        raise block.block("usd_per_chip_hour").error(
+            "a price needs the date on which it held: the key 'date' is missing"
+        )
     return Price(block.text("provider"), price, block.choice("kind", PRICE_KINDS))

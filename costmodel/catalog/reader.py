@@ -149,7 +149,9 @@ def _new_key(node: Node, parent: Mapping, file: str, line: int, above: list[str 
         raise CatalogError("a key must be a word", file=file, line=line)
     if node.text in parent.lines:
         field = ".".join([key for key in above if key] + [node.text])
-        raise CatalogError(f"the key is given twice, first on line {parent.lines[node.text]}", file=file, line=line, field=field)
+        raise CatalogError(
+            f"the key is given twice, first on line {parent.lines[node.text]}", file=file, line=line, field=field
+        )
     parent.lines[node.text] = line
     return node.text
 
@@ -302,7 +304,9 @@ class Block:
             raise self.error("expected text", key)
         if not node.text.strip():
             raise self.error("expected text, it is empty", key)
-        if node.plain and (_NOT_TEXT.fullmatch(node.text) or _INTEGER.fullmatch(node.text) or _FLOAT.fullmatch(node.text)):
+        if node.plain and (
+            _NOT_TEXT.fullmatch(node.text) or _INTEGER.fullmatch(node.text) or _FLOAT.fullmatch(node.text)
+        ):
             raise self.error(f"YAML does not read {node.text} as text: write it in quotes", key)
         return node.text.strip()
 
@@ -325,7 +329,9 @@ def _why_not_a_number(node: Scalar) -> str:
     match = _MEANT_FLOAT.fullmatch(text)
     if match and len(text) <= 40:
         sign, whole, part, exponent_sign, exponent = match.groups()
-        right = f"{sign}{whole.replace('_', '')}{part if part and part != '.' else '.0'}e{exponent_sign or '+'}{exponent}"
+        right = (
+            f"{sign}{whole.replace('_', '')}{part if part and part != '.' else '.0'}e{exponent_sign or '+'}{exponent}"
+        )
         return f"expected a number, YAML 1.1 reads {shown} as text: write {right}"
     if text.lower() in ("", "~", "null"):
         return "expected a number, it is empty; what is not known is written {unknown: reason}"

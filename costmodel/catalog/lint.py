@@ -1,0 +1,248 @@
+"""What is wrong in a catalog, shipped or a user's own.
+
+Files that do not load, names and sources that lead nowhere, numbers that cannot all be true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+
+from costmodel.catalog.browse import facts_of, load
+from costmodel.catalog.catalog import KINDS, Catalog, check_names, read_assumptions
+from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number
+from costmodel.errors import CatalogError, InputError, nearest
+
+FOLDERS = (*KINDS, "assumptions", "models")
+_DIGITS = 0.02  # what is printed twice, in two units or rounded, may differ by so much
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong, with its place; `line` is 0 and `field` empty where there is none."""
+
+    file: str
+    line: int
+    field: str
+    message: str
+
+    def __str__(self) -> str:
+        return str(CatalogError(self.message, file=self.file, line=self.line, field=self.field))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was looked at, and what is wrong there."""
+
+    files: int
+    problems: tuple[Problem, ...]
+
+
+def lint(catalog: Catalog) -> Report:
+    """Everything that is wrong in the catalog, by file and line; entries that the user's folder overrides are left out."""
+    problems: list[Problem] = list(_misplaced(catalog))
+    files = 0
+    for kind in FOLDERS:
+        paths = catalog.shelf(kind).paths()
+        files += len(paths)
+        problems += _names(catalog, kind)
+        for path in paths:
+            try:
+                problems += _entry_problems(catalog, kind, path)
+            except CatalogError as error:
+                problems.append(_from_error(error))
+            except InputError as error:
+                problems.append(Problem(catalog.shown(path), 0, "", str(error)))
+    try:
+        files += bool(catalog.sources)
+    except CatalogError as error:
+        problems.append(_from_error(error))
+    return Report(
+        files,
+        tuple(sorted(set(problems), key=lambda problem: (problem.file, problem.line, problem.field, problem.message))),
+    )
+
+
+def _from_error(error: CatalogError) -> Problem:
+    return Problem(error.file, error.line, error.field, error.message)
+
+
+def _misplaced(catalog: Catalog) -> Iterator[Problem]:
+    """Files that nothing reads: of another ending, or outside the folders of entries."""
+    roots = [catalog.shipped_hardware, *([catalog.extra] if catalog.extra else [])]
+    for root in roots:
+        for path in sorted([*root.rglob("*.yaml"), *root.rglob("*.yml"), *root.rglob("*.json")]):
+            inside = path.relative_to(root)
+            is_entry = len(inside.parts) == 2 and inside.parts[0] in FOLDERS and path.suffix == ".yaml"
+            if is_entry or inside == Path("sources.yaml"):
+                continue
+            message = f"nothing reads this file: entries are {', '.join(f'{folder}/NAME.yaml' for folder in FOLDERS)}"
+            yield Problem(catalog.shown(path), 0, "", message)
+
+
+def _names(catalog: Catalog, kind: str) -> Iterator[Problem]:
+    """Names of a kind that mean two entries."""
+    shelf = catalog.shelf(kind)
+    canonical = {path.stem: path for path in shelf.paths()}
+    owner: dict[str, str] = {}
+    for name, path in canonical.items():
+        try:
+            block = catalog.read(path)
+            aliases = block.texts("aliases", ())
+        except CatalogError:
+            continue  # told when the file is loaded
+        for alias in aliases:
+            if alias in canonical and alias != name:
+                yield Problem(block.file, block.line("aliases"), "aliases", f"{alias!r} is the name of another entry")
+            elif alias in owner:
+                message = f"{alias!r} is also an alias of {owner[alias]}"
+                yield Problem(block.file, block.line("aliases"), "aliases", message)
+            owner.setdefault(alias, name)
+
+
+def _entry_problems(catalog: Catalog, kind: str, path: Path) -> Iterator[Problem]:
+    if kind == "models":
+        from costmodel.catalog.models import read_model
+
+        read_model(catalog, path)
+        return
+    if kind == "assumptions":
+        block = catalog.read(path)
+        check_names(block, block.text("name"), (), path)
+        yield from _sources(catalog, dict(read_assumptions(block)))
+        return
+    entry = load(catalog, kind, path.stem)
+    yield from _sources(catalog, facts_of(entry))
+    if isinstance(entry, Chip):
+        yield from _chip(entry)
+    elif isinstance(entry, Link):
+        yield from _link(entry)
+    else:
+        yield from _cluster(catalog, entry, path)
+
+
+def _sources(catalog: Catalog, facts: Mapping[str, Fact]) -> Iterator[Problem]:
+    """Sources of one word that sources.yaml does not explain; several words stand for themselves."""
+    for fact in facts.values():
+        if isinstance(fact, Number) and not stands_alone(fact.source) and fact.source not in catalog.sources:
+            near = nearest(fact.source, catalog.sources)
+            hint = f"did you mean {' or '.join(near)}?" if near else "add it there, or write the source out"
+            yield _at(fact, f"the source {fact.source!r} is not in sources.yaml: {hint}")
+
+
+def stands_alone(source: str) -> bool:
+    """Whether a source is written out, or else is a word that sources.yaml explains."""
+    return " " in source or "://" in source
+
+
+def _chip(chip: Chip) -> Iterator[Problem]:
+    for narrow, wide in (("fp16", "bf16"), ("fp8", "bf16"), ("int8", "bf16"), ("fp4", "fp8"), ("int4", "int8")):
+        low, high = chip.peak.get(narrow), chip.peak.get(wide)
+        if isinstance(low, Number) and isinstance(high, Number) and low.value < high.value and not low.note:
+            yield _at(low, f"{narrow} is slower than {wide}; where that is so, a note says it")
+    bf16 = chip.peak.get("bf16", chip.peak.get("fp16"))
+    if isinstance(bf16, Number) and isinstance(chip.memory_bandwidth, Number):
+        intensity = bf16.value / chip.memory_bandwidth.value
+        if not 20 <= intensity <= 2000:
+            message = f"the peak is {intensity:.3g} FLOP a byte of memory bandwidth, 20 to 2000 are plausible"
+            yield _at(chip.memory_bandwidth, message)
+    yield from _ordered(chip.details, "clock", "clock_boost")
+    yield from _ordered({**chip.details, "power": chip.power}, "idle_power", "power")
+    yield from _ordered({**chip.details, "power": chip.power}, "typical_power", "power")
+    for low_field in ("training_matmul", "training_matmul_fp8", "training_matmul_fp4"):
+        kernel = low_field.replace("training_matmul", "kernel_matmul")
+        if low_field in chip.attainable and kernel not in chip.attainable:
+            yield _at(chip.attainable[low_field], f"{low_field} needs {kernel} beside it")
+
+
+def _link(link: Link) -> Iterator[Problem]:
+    count, each = link.details.get("links_per_chip"), link.details.get("bandwidth_per_link")
+    whole = link.bandwidth
+    if isinstance(count, Number) and isinstance(each, Number) and isinstance(whole, Number):
+        total = count.value * each.value
+        if abs(total / whole.value - 1) > _DIGITS:
+            message = (
+                f"{count.value:g} links of {each.stated} are {total / 1e9:g} GB/s; sheets often print both directions"
+            )
+            yield _at(whole, message)
+    steps = [link.attainable.get(f"step_{protocol}") for protocol in ("low_latency", "128_byte", "simple")]
+    for fast, slow in pairwise(steps):
+        if isinstance(fast, Number) and isinstance(slow, Number) and fast.value > slow.value:
+            yield _at(slow, "the steps are ordered low latency, 128 bytes, simple: each slower than the one before")
+
+
+def _cluster(catalog: Catalog, cluster: Cluster, path: Path) -> Iterator[Problem]:
+    block = catalog.read(path)
+    scale_up = block.block("scale_up")
+
+    def wrong(message: str, key: str, inside: bool = False) -> Problem:
+        where = scale_up if inside else block
+        return _from_error(where.error(message, key))
+
+    references = [("chips", cluster.chip, "chip", False), ("links", cluster.host_link, "host_link", False)]
+    references.append(("links", cluster.scale_up.link, "link", True))
+    for kind, name, key, inside in references:
+        message = _missing(catalog, kind, name)
+        if message:
+            yield wrong(message, key, inside)
+    levels = block.blocks("network") if "network" in block else ()
+    for level, described in zip(cluster.network, levels, strict=True):
+        message = _missing(catalog, "links", level.link)
+        if message:
+            yield _from_error(described.error(message, "link"))
+        if level.blocks == 0 and level is not cluster.network[-1]:
+            yield _from_error(described.error("only the outermost level has no limit of blocks", "blocks"))
+    if len({level.name for level in cluster.network}) < len(cluster.network):
+        yield wrong("two levels have the same name", "network")
+    if cluster.scale_up.kind == "torus":
+        yield from (wrong(message, key, inside) for message, key, inside in _torus(cluster))
+        return
+    size, host = cluster.scale_up.size, cluster.chips_per_host
+    if size % host and host % size:
+        yield wrong(f"domains of {size} chips and hosts of {host} do not fit each other", "size", inside=True)
+    if cluster.largest_chips % host:
+        yield wrong(f"{cluster.largest_chips} chips are not whole hosts of {host}", "largest_chips")
+
+
+def _torus(cluster: Cluster) -> Iterator[tuple[str, str, bool]]:
+    """Message, key, and whether the key is one of the fast domain."""
+    scale_up = cluster.scale_up
+    whole = prod(scale_up.largest)
+    if cluster.largest_chips != whole:
+        yield f"the whole torus has {whole} chips, not {cluster.largest_chips}", "largest_chips", False
+    if scale_up.job_limit and prod(scale_up.job_limit) > whole:
+        yield "one job cannot have more chips than the whole torus", "job_limit", True
+    for shape in scale_up.shapes:
+        if prod(shape) > whole:
+            yield f"{'x'.join(map(str, shape))} has more chips than the whole torus", "shapes", True
+    names = (cluster.name, *cluster.aliases)
+    for prefix in scale_up.slice_prefixes:
+        if prefix not in names:
+            yield f"{prefix!r} must also be an alias, so that {prefix}-8 is found", "slice_prefixes", True
+
+
+def _missing(catalog: Catalog, kind: str, name: str) -> str:
+    """Why there is no entry of that kind and name, or nothing when there is."""
+    try:
+        catalog.shelf(kind).path(name)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def _ordered(facts: Mapping[str, Fact], low: str, high: str) -> Iterator[Problem]:
+    smaller, larger = facts.get(low), facts.get(high)
+    if isinstance(smaller, Number) and isinstance(larger, Number) and smaller.value > larger.value:
+        yield _at(smaller, f"{low} is larger than {high}, {larger.stated}")
+
+
+def _at(fact: Fact, message: str) -> Problem:
+    """A problem at the place that a fact remembers."""
+    file, line, field = fact.where.rsplit(":", 2)
+    return Problem(file, int(line), field.strip(), message)
+
+
+__all__ = ["Problem", "Report", "lint", "stands_alone"]
