@@ -11,6 +11,7 @@ from costmodel.symbolic import (
     floor_log2,
     given,
     infinite,
+    part,
     seconds,
     select,
 )
@@ -18,6 +19,7 @@ from costmodel.symbolic import (
 THAKUR = "Thakur, Rabenseifner, Gropp 2005, Optimization of Collective Communication Operations in MPICH, section 4"
 RABENSEIFNER = "Rabenseifner 2004, Optimization of Collective Reduction Operations, section 4"
 BRUCK = "Bruck, Ho, Kipnis, Upfal, Weathersby 1997, Efficient algorithms for all-to-all communications"
+PACKING = "memory traffic of the kernels is judged, not measured"
 COUNTED = "counted port by port; equals a step-by-step simulation"
 
 
@@ -176,4 +178,34 @@ class TwoShot(Chapter):
         select(n > 2, alpha * W * n / ((n - 1) * (n - 2)), infinite),
         "the payload from which two shots beat one",
         source="equate the two times",
+    )
+
+
+class QuantisedTwoShot(Chapter):
+    """`TwoShot` on a payload of fewer bits: q for an element and s more of scale for g elements, in place of B.
+
+    In-switch addition does not apply to integers, and a ring would round in each of its n - 1 steps.
+    """
+
+    n = given(count, "ranks in the group")
+    S = given(bytes_, "the reduced array, before it is quantised")
+    alpha = given(seconds, "latency of one step")
+    W = given(bytes_per_second, "one port, one way")
+    q = given(count, "bits of a quantised element")
+    s = given(count, "bits of a scale")
+    g = given(count, "elements that share a scale")
+    B = given(count, "bits of an element")
+    memory_bandwidth = given(bytes_per_second, "memory of a rank")
+
+    ratio = equation(count, (q + s / g) / B, "bytes sent for a byte of payload")
+    sent = part(TwoShot, S=ratio * S)
+    all_reduce_latency = equation(seconds, sent.all_reduce_latency, "two steps")
+    all_reduce_bandwidth = equation(
+        seconds,
+        sent.all_reduce_bandwidth + select(n > 1, (2 + 4 * ratio) * S / memory_bandwidth, 0),
+        "the smaller payload, and the memory traffic of packing and unpacking",
+        approximate=PACKING,
+    )
+    all_reduce = equation(
+        seconds, all_reduce_latency + all_reduce_bandwidth, "packed, in two shots, unpacked", approximate=PACKING
     )

@@ -40,7 +40,9 @@ class SubAxis(Chapter):
 
     used = equation(count, select(size > 1, 1, 0), "1 when the group spreads along the axis")
     closed = equation(
-        count, select(size * stride > 2, ring, 0), "1 for a ring; two chips have one cable, two ranks farther apart two ways"
+        count,
+        select(size * stride > 2, ring, 0),
+        "1 for a ring; two chips have one cable, two ranks farther apart two ways",
     )
     links = equation(count, used * (1 + closed) / stride, "links that the group has for itself, each way")
     hops = equation(count, stride * select(closed > 0, floor_divide(size, 2), size - 1), "cables to the farthest rank")

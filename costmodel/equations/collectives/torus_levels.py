@@ -7,7 +7,6 @@ from costmodel.equations.collectives.ring import Ring
 from costmodel.equations.collectives.torus import AlongAxes
 from costmodel.symbolic import Chapter, bytes_, bytes_per_second, count, equation, given, largest, part, seconds, select
 
-
 COUNTED = "counted cable by cable, all groups of an axis at once"
 
 

@@ -1,0 +1,310 @@
+"""Fast domains joined by slower links: nodes with NICs, fat trees, slices over a data-centre network."""
+
+from costmodel.equations.collectives.ring import Ring
+from costmodel.symbolic import (
+    Chapter,
+    bytes_,
+    bytes_per_second,
+    count,
+    equation,
+    given,
+    largest,
+    part,
+    seconds,
+    select,
+    smallest,
+)
+
+COUNTED = "counted link by link; equals a step-by-step simulation"
+LOWER_BOUND = "a lower bound; measurements lie between it and the levels in sequence"
+BOOK = "How To Scale Your Model, chapter 12"
+
+
+class Hierarchical(Chapter):
+    """M nodes of G ranks, each rank with a NIC: rings inside the nodes and along the rails, one after the other.
+
+    Exact for every G and M when the phases run in sequence. Along a rail each rank carries its own S/G only.
+    """
+
+    G = given(count, "ranks in a node")
+    M = given(count, "nodes")
+    S = given(bytes_, "the whole gathered or reduced array")
+    alpha_in = given(seconds, "latency of one step inside a node")
+    W_in = given(bytes_per_second, "one port inside a node, one way")
+    alpha_out = given(seconds, "latency of one step between nodes")
+    W_out = given(bytes_per_second, "one rank's NIC, one way")
+
+    inside = part(Ring, n=G, alpha=alpha_in, W=W_in)
+    rails = part(Ring, n=M, S=S / G, alpha=alpha_out, W=W_out)
+
+    all_gather_latency = equation(
+        seconds, inside.all_gather_latency + rails.all_gather_latency, "both levels", source=COUNTED
+    )
+    all_gather_bandwidth = equation(
+        seconds, inside.all_gather_bandwidth + rails.all_gather_bandwidth, "both levels in turn", source=COUNTED
+    )
+    all_gather = equation(seconds, inside.all_gather + rails.all_gather, "along the rails, then inside", source=COUNTED)
+
+    reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards", source=COUNTED)
+    reduce_scatter_bandwidth = equation(seconds, all_gather_bandwidth, "the all-gather run backwards", source=COUNTED)
+    reduce_scatter = equation(
+        seconds, reduce_scatter_latency + reduce_scatter_bandwidth, "the all-gather run backwards", source=COUNTED
+    )
+
+    all_reduce_latency = equation(seconds, reduce_scatter_latency + all_gather_latency, "both phases", source=COUNTED)
+    all_reduce_bandwidth = equation(
+        seconds, reduce_scatter_bandwidth + all_gather_bandwidth, "both phases", source=COUNTED
+    )
+    all_reduce = equation(
+        seconds,
+        reduce_scatter + all_gather,
+        "reduce-scatter inside, all-reduce along the rails, all-gather inside",
+        source=COUNTED,
+    )
+
+
+class HierarchicalPipelined(Chapter):
+    """`Hierarchical` with both levels busy all the time, as when chunks follow each other without end: the slower decides."""
+
+    G = given(count, "ranks in a node")
+    M = given(count, "nodes")
+    S = given(bytes_, "the whole gathered or reduced array")
+    alpha_in = given(seconds, "latency of one step inside a node")
+    W_in = given(bytes_per_second, "one port inside a node, one way")
+    alpha_out = given(seconds, "latency of one step between nodes")
+    W_out = given(bytes_per_second, "one rank's NIC, one way")
+
+    inside = part(Ring, n=G, alpha=alpha_in, W=W_in)
+    rails = part(Ring, n=M, S=S / G, alpha=alpha_out, W=W_out)
+
+    all_gather_latency = equation(seconds, inside.all_gather_latency + rails.all_gather_latency, "both levels")
+    all_gather_bandwidth = equation(
+        seconds,
+        largest(inside.all_gather_bandwidth, rails.all_gather_bandwidth),
+        "the slower level",
+        approximate=LOWER_BOUND,
+    )
+    all_gather = equation(
+        seconds, all_gather_latency + all_gather_bandwidth, "both levels at once", approximate=LOWER_BOUND
+    )
+
+    reduce_scatter_latency = equation(seconds, all_gather_latency, "both levels")
+    reduce_scatter_bandwidth = equation(seconds, all_gather_bandwidth, "the slower level", approximate=LOWER_BOUND)
+    reduce_scatter = equation(
+        seconds, reduce_scatter_latency + reduce_scatter_bandwidth, "both levels at once", approximate=LOWER_BOUND
+    )
+
+    all_reduce_latency = equation(seconds, 2 * all_gather_latency, "both levels, there and back")
+    all_reduce_bandwidth = equation(seconds, 2 * all_gather_bandwidth, "the slower level", approximate=LOWER_BOUND)
+    all_reduce = equation(
+        seconds, all_reduce_latency + all_reduce_bandwidth, "both levels at once", approximate=LOWER_BOUND
+    )
+
+
+class MultiChannelRing(Chapter):
+    """Flat rings through all ranks, node after node, G of them; ring c leaves every node on NIC c (NCCL's Ring).
+
+    Port and NIC work at once. The NIC carries (n - 1)/(n - G) times what `Hierarchical` does: 1.9 at two nodes of eight.
+    """
+
+    G = given(count, "ranks in a node")
+    M = given(count, "nodes")
+    S = given(bytes_, "the whole gathered or reduced array")
+    alpha_in = given(seconds, "latency of one step inside a node")
+    W_in = given(bytes_per_second, "one port inside a node, one way")
+    alpha_out = given(seconds, "latency of one step between nodes")
+    W_out = given(bytes_per_second, "one rank's NIC, one way")
+
+    n = equation(count, G * M, "ranks in the group")
+    crossings = equation(
+        count,
+        select(M > 1, smallest(M, n - 1), 0),
+        "steps of a block that leave a node, when it crosses all boundaries",
+    )
+    port_bytes = equation(
+        bytes_,
+        (n - 1) * S / n * select(M > 1, (G - 1) / G, 1),
+        "all channels, less the one that leaves the node here",
+        source=COUNTED,
+    )
+    nic_bytes = equation(bytes_, select(M > 1, (n - 1) * S / (n * G), 0), "one channel", source=COUNTED)
+
+    all_gather_latency = equation(seconds, (n - 1 - crossings) * alpha_in + crossings * alpha_out, "n - 1 steps")
+    all_gather_bandwidth = equation(
+        seconds, largest(port_bytes / W_in, nic_bytes / W_out), "port and NIC at once", source=COUNTED
+    )
+    all_gather = equation(
+        seconds, all_gather_latency + all_gather_bandwidth, "once round, less one step", source=COUNTED
+    )
+
+    reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards")
+    reduce_scatter_bandwidth = equation(seconds, all_gather_bandwidth, "the all-gather run backwards", source=COUNTED)
+    reduce_scatter = equation(
+        seconds, reduce_scatter_latency + reduce_scatter_bandwidth, "the all-gather run backwards", source=COUNTED
+    )
+
+    all_reduce_latency = equation(seconds, reduce_scatter_latency + all_gather_latency, "twice round")
+    all_reduce_bandwidth = equation(
+        seconds, reduce_scatter_bandwidth + all_gather_bandwidth, "twice round", source=COUNTED
+    )
+    all_reduce = equation(seconds, reduce_scatter + all_gather, "twice round", source=COUNTED)
+
+
+class FatTree(Chapter):
+    """Three levels of switches, all busy at once: a block of level i joins D_i blocks, each with W_i towards the others.
+
+    Level 1 joins ranks to nodes, level 2 nodes to units, level 3 units; a level that is not there has D = 1.
+    """
+
+    S = given(bytes_, "the whole gathered or reduced array")
+    alpha = given(seconds, "latency of one step")
+    D_1 = given(count, "ranks in a node")
+    D_2 = given(count, "nodes in a unit")
+    D_3 = given(count, "units")
+    W_1 = given(bytes_per_second, "one rank into its node, one way")
+    W_2 = given(bytes_per_second, "one node into its unit, one way")
+    W_3 = given(bytes_per_second, "one unit into the spine, one way")
+
+    all_gather_latency = equation(
+        seconds, (D_1 + D_2 + D_3 - 3) * alpha, "a ring on each level", approximate="the book leaves latency out"
+    )
+    all_gather_bandwidth = equation(
+        seconds,
+        S * largest((D_1 - 1) / (D_1 * W_1), (D_2 - 1) / (D_2 * W_2), (D_3 - 1) / (D_3 * W_3)),
+        "what a block of the slowest level receives",
+        source=BOOK,
+        approximate=LOWER_BOUND,
+    )
+    all_gather = equation(
+        seconds,
+        all_gather_latency + all_gather_bandwidth,
+        "the slowest level decides",
+        source=BOOK,
+        approximate=LOWER_BOUND,
+    )
+
+    reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards")
+    reduce_scatter_bandwidth = equation(
+        seconds, all_gather_bandwidth, "the all-gather run backwards", source=BOOK, approximate=LOWER_BOUND
+    )
+    reduce_scatter = equation(
+        seconds,
+        reduce_scatter_latency + reduce_scatter_bandwidth,
+        "the slowest level decides",
+        source=BOOK,
+        approximate=LOWER_BOUND,
+    )
+
+    all_reduce_latency = equation(seconds, 2 * all_gather_latency, "there and back")
+    all_reduce_bandwidth = equation(
+        seconds, 2 * all_gather_bandwidth, "there and back", source=BOOK, approximate=LOWER_BOUND
+    )
+    all_reduce = equation(
+        seconds,
+        all_reduce_latency + all_reduce_bandwidth,
+        "the slowest level decides",
+        source=BOOK,
+        approximate=LOWER_BOUND,
+    )
+
+
+class NodesExchange(Chapter):
+    """All-to-all over M nodes of G ranks, each rank with a NIC; a leaf switch joins k NICs and is oversubscribed o to 1.
+
+    Ports, NICs and uplinks work at once. With one leaf for all (k = n), or o = 1, the uplinks never decide.
+    """
+
+    G = given(count, "ranks in a node")
+    M = given(count, "nodes")
+    k = given(count, "NICs on a leaf switch")
+    o = given(count, "bandwidth into a leaf over bandwidth out of it")
+    S = given(bytes_, "one rank's send buffer, the block for itself included")
+    alpha_out = given(seconds, "latency of one step between nodes")
+    W_in = given(bytes_per_second, "one port inside a node, one way")
+    W_out = given(bytes_per_second, "one rank's NIC, one way")
+
+    n = equation(count, G * M, "ranks in the group")
+    all_to_all_latency = equation(seconds, select(n > 1, alpha_out, 0), "all sends posted at once")
+    all_to_all_bandwidth = equation(
+        seconds,
+        largest((G - 1) * S / (n * W_in), (M - 1) * S / (M * W_out), largest(n - k, 0) * S * o / (n * W_out)),
+        "blocks inside the node, out of the node, out of the leaf",
+        source=COUNTED,
+    )
+    all_to_all = equation(
+        seconds, all_to_all_latency + all_to_all_bandwidth, "every block straight to its rank", source=COUNTED
+    )
+
+
+class RailExchange(Chapter):
+    """All-to-all over M nodes with rails: blocks go over the fast domain to the rank on the right rail, then out (PXN).
+
+    No traffic reaches the spine while every rail's leaf holds all nodes.
+    """
+
+    G = given(count, "ranks in a node")
+    M = given(count, "nodes")
+    S = given(bytes_, "one rank's send buffer, the block for itself included")
+    alpha_in = given(seconds, "latency of one step inside a node")
+    alpha_out = given(seconds, "latency of one step between nodes")
+    W_in = given(bytes_per_second, "one port inside a node, one way")
+    W_out = given(bytes_per_second, "one rank's NIC, one way")
+
+    all_to_all_latency = equation(
+        seconds, select(G > 1, alpha_in, 0) + select(M > 1, alpha_out, 0), "to the rail, then along it"
+    )
+    all_to_all_bandwidth = equation(
+        seconds,
+        largest((G - 1) * S / (G * W_in), (M - 1) * S / (M * W_out)),
+        "all blocks for other rails inside, all blocks for other nodes out",
+        source=COUNTED,
+    )
+    all_to_all = equation(
+        seconds,
+        all_to_all_latency + all_to_all_bandwidth,
+        "inside to the rail, then along it",
+        source="NVIDIA 2022, Doubling all2all performance with NCCL 2.12",
+    )
+
+
+class MultiSlice(Chapter):
+    """P slices of C chips: reduce-scatter inside, each chip's own S/C between the slices, all-gather inside.
+
+    The time inside a slice comes in from the form of its torus. A host's network card is shared by its chips, and what a
+    chip sends passes the host's link first.
+    """
+
+    P = given(count, "slices")
+    C = given(count, "chips of the group in a slice")
+    S = given(bytes_, "the whole gathered or reduced array")
+    inside_latency = given(seconds, "latency of the all-gather inside a slice")
+    inside_bandwidth = given(seconds, "bandwidth term of the all-gather inside a slice")
+    alpha = given(seconds, "latency of one step between slices")
+    host_bandwidth = given(bytes_per_second, "one host's network cards, one way")
+    chips_per_host = given(count, "chips of a host")
+    host_link = given(bytes_per_second, "one chip's link to its host, one way")
+
+    W = equation(
+        bytes_per_second, smallest(host_bandwidth / chips_per_host, host_link), "what a chip can send to other slices"
+    )
+    across = part(Ring, n=P, S=S / C)
+
+    all_gather_latency = equation(seconds, inside_latency + across.all_gather_latency, "both levels")
+    all_gather_bandwidth = equation(
+        seconds, inside_bandwidth + across.all_gather_bandwidth, "both levels in turn", source=COUNTED
+    )
+    all_gather = equation(
+        seconds, all_gather_latency + all_gather_bandwidth, "between the slices, then inside", source=COUNTED
+    )
+
+    reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards")
+    reduce_scatter_bandwidth = equation(seconds, all_gather_bandwidth, "the all-gather run backwards", source=COUNTED)
+    reduce_scatter = equation(
+        seconds, reduce_scatter_latency + reduce_scatter_bandwidth, "the all-gather run backwards", source=COUNTED
+    )
+
+    all_reduce_latency = equation(seconds, reduce_scatter_latency + all_gather_latency, "both phases")
+    all_reduce_bandwidth = equation(
+        seconds, reduce_scatter_bandwidth + all_gather_bandwidth, "both phases", source=COUNTED
+    )
+    all_reduce = equation(seconds, reduce_scatter + all_gather, "inside, between the slices, inside", source=COUNTED)

@@ -1,0 +1,70 @@
+"""One message between two places, loading from the host, and waiting for each other."""
+
+from costmodel.symbolic import Chapter, bytes_, bytes_per_second, ceil_log2, count, equation, given, largest, seconds
+
+COUNTED = "counted link by link; equals a step-by-step simulation"
+
+
+class StoreAndForward(Chapter):
+    """A message over h links, each hop waiting for all of it. Exact for every h; nothing for h = 0."""
+
+    h = given(count, "links on the way")
+    S = given(bytes_, "the message")
+    alpha = given(seconds, "latency of one hop")
+    W = given(bytes_per_second, "one link, one way")
+
+    send_recv_latency = equation(seconds, h * alpha, "every hop", source=COUNTED)
+    send_recv_bandwidth = equation(seconds, h * S / W, "the whole message over every link", source=COUNTED)
+    send_recv = equation(seconds, send_recv_latency + send_recv_bandwidth, "hop after hop", source=COUNTED)
+
+
+class CutThrough(Chapter):
+    """A message over h links that starts to leave each hop as it arrives, divided over the disjoint paths there are."""
+
+    h = given(count, "links on the longest of the paths")
+    paths = given(count, "paths that share no link: a corner of a 2D mesh has two")
+    S = given(bytes_, "the message")
+    alpha = given(seconds, "latency of one hop")
+    W = given(bytes_per_second, "one link, one way")
+
+    send_recv_latency = equation(seconds, h * alpha, "every hop", source="How To Scale Your Model, chapter 2")
+    send_recv_bandwidth = equation(
+        seconds, S / (paths * W), "once, over all paths", source="How To Scale Your Model, chapter 2"
+    )
+    send_recv = equation(
+        seconds,
+        send_recv_latency + send_recv_bandwidth,
+        "streamed through",
+        source="How To Scale Your Model, chapter 2",
+    )
+
+
+class HostLoad(Chapter):
+    """Data from the memory of hosts into the memory of their chips, streamed: the slowest stage decides."""
+
+    S = given(bytes_, "what one chip receives")
+    host_latency = given(seconds, "start of a copy over the host's link")
+    host_link = given(bytes_per_second, "one chip's link to its host, one way")
+    host_memory = given(bytes_per_second, "a chip's share of the host's memory bandwidth")
+
+    host_load_latency = equation(seconds, host_latency, "one start")
+    host_load_bandwidth = equation(
+        seconds, largest(S / host_link, S / host_memory), "the slower of link and host memory"
+    )
+    host_load = equation(seconds, host_load_latency + host_load_bandwidth, "host memory to chip memory")
+
+
+class Dissemination(Chapter):
+    """A barrier in which rank i signals rank i + 2^j in step j. Exact for every n."""
+
+    n = given(count, "ranks in the group")
+    alpha = given(seconds, "latency of one step")
+
+    barrier_latency = equation(
+        seconds,
+        ceil_log2(n) * alpha,
+        "log2 n steps, rounded up",
+        source="Hensgen, Finkel, Manber 1988, Two algorithms for barrier synchronization",
+    )
+    barrier_bandwidth = equation(seconds, 0, "nothing is carried")
+    barrier = equation(seconds, barrier_latency + barrier_bandwidth, "no rank leaves before all have come")

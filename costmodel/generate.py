@@ -1,0 +1,49 @@
+"""Write the generated code and the reference of equations: `python -m costmodel.generate [--check]`.
+
+With --check nothing is written; the exit code is 1 when a file is out of step with the equations, and it is named.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from costmodel.symbolic import math_module
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def collectives_math() -> str:
+    """The textbook forms of collectives."""
+    from costmodel.equations.collectives import ALGORITHMS
+
+    functions = {a.function: (a.chapter.system, list(a.chapter.system.equations)) for a in ALGORITHMS}
+    return math_module("The textbook forms of collectives, one function an algorithm.", functions)
+
+
+TARGETS: dict[str, Callable[[], str]] = {
+    "costmodel/generated/collectives_math.py": collectives_math,
+}
+"""Each file, from the root of the checkout, and the function that gives its text."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write what has changed, or with --check name it and give 1."""
+    check = list(arguments) == ["--check"]
+    stale = 0
+    for name, write in TARGETS.items():
+        path, text = ROOT / name, write()
+        if path.exists() and path.read_text("utf-8") == text:
+            continue
+        stale += 1
+        if not check:
+            path.write_text(text, "utf-8")
+        sys.stdout.write(f"{'out of step with the equations' if check else 'rewrote'}: {name}\n")
+    if check and stale:
+        sys.stderr.write("run python -m costmodel.generate\n")
+    return int(check and stale > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
