@@ -4,7 +4,8 @@
     domain:tp8/leaf:dp32/spine:dp4.pp16       each dimension of the machine, inner first, and what fills it, innermost first
     x:tp4.dp4/y:dp20/z:dp28
 
-A level of the network that is left out is filled together with the next one named: domain:tp8/spine:dp128.pp16.
+`network` stands for all levels of the network at once, domain:tp8/network:dp128.pp16, and a level that is left out is filled
+together with the next one named, domain:tp8/spine:dp128.pp16. `slices` are the slices of a torus machine.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from costmodel.errors import InputError
 from costmodel.topology.machine import Dimension, Machine
 
 AXES = ("tp", "dp", "pp")
-EXAMPLES = "an order such as tp-dp-pp, or a placement such as domain:tp8/leaf:dp32 or x:tp4.dp4/y:dp16"
+EXAMPLES = "an order such as tp-dp-pp, or a placement such as domain:tp8/network:dp32 or x:tp4.dp4/y:dp16"
+NETWORK = "network"
 
 _LONGEST = 300
 _PART = re.compile(r"([a-z][a-z0-9-]*):([^:/]+)")
@@ -59,13 +61,9 @@ class Placement:
 class Filled:
     """A run of dimensions that are filled together: usually one, or several levels of the network."""
 
+    name: str
     dimensions: tuple[Dimension, ...]
     factors: Factors
-
-    @property
-    def name(self) -> str:
-        """The outermost dimension of the run that is longer than 1."""
-        return run_name(self.dimensions)
 
 
 def parse_placement(text: str, axes: Sequence[str] = AXES) -> Order | Placement:
@@ -96,18 +94,17 @@ def filled(machine: Machine, placement: Placement, degrees: Mapping[str, int]) -
     Raises InputError, with the nearest legal placement, when a dimension is unknown, not filled or overfilled, or an axis
     does not get its degree.
     """
-    names = {name for name, _ in placement.parts}
-    unknown = names - {dimension.name for dimension in machine.dimensions}
-    if unknown:
-        raise InputError.unknown("dimension", min(unknown), [dimension.name for dimension in machine.dimensions])
     factors_by_name = dict(placement.parts)
+    _check_names(machine, set(factors_by_name))
     runs: list[Filled] = []
     waiting: list[Dimension] = []
     for dimension in machine.dimensions:
         waiting.append(dimension)
-        if dimension.name not in names and dimension.kind == "network" and dimension is not machine.dimensions[-1]:
+        named = NETWORK if dimension.kind == "network" and NETWORK in factors_by_name else dimension.name
+        last = dimension is machine.dimensions[-1]
+        if dimension.kind == "network" and not last and (named == NETWORK or named not in factors_by_name):
             continue
-        runs.append(Filled(tuple(waiting), factors_by_name.get(dimension.name, ())))
+        runs.append(Filled(named, tuple(waiting), factors_by_name.get(named, ())))
         waiting = []
     for run in runs:
         size, product = _size(run.dimensions), prod(factor for _, factor in run.factors)
@@ -123,7 +120,7 @@ def filled(machine: Machine, placement: Placement, degrees: Mapping[str, int]) -
                 f"placement: it makes {axis}={found.get(axis, 1)} where the layout has {axis}={degrees.get(axis, 1)}"
                 f"; {_nearest(machine, degrees)}"
             )
-    inner_first = Placement(tuple((run.dimensions[-1].name, run.factors) for run in runs if run.factors))
+    inner_first = Placement(tuple((run.name, run.factors) for run in runs if run.factors))
     if placement != inner_first:
         raise InputError(f"placement: dimensions are named inner first; write {inner_first}")
     return tuple(runs)
@@ -172,9 +169,21 @@ def check_order(order: Order, degrees: Mapping[str, int], machine: Machine) -> N
         raise InputError(f"{shown} makes {chips} ranks, and {machine.name_as_typed} has {machine.chips} chips{hint}")
 
 
-def run_name(dimensions: Sequence[Dimension]) -> str:
-    """What a run of dimensions that are filled together is called: its outermost one longer than 1."""
+def run_name(machine: Machine, dimensions: Sequence[Dimension]) -> str:
+    """What a run of dimensions that are filled together is called: `network`, or its outermost one longer than 1."""
+    if tuple(dimensions) == machine.network and not machine.is_torus:
+        return NETWORK
     return next((dimension.name for dimension in reversed(dimensions) if dimension.size > 1), dimensions[-1].name)
+
+
+def _check_names(machine: Machine, names: set[str]) -> None:
+    known = [dimension.name for dimension in machine.dimensions]
+    levels = [] if machine.is_torus else [dimension.name for dimension in machine.network]
+    unknown = names - set(known) - ({NETWORK} if levels else set())
+    if unknown:
+        raise InputError.unknown("dimension in a placement", min(unknown), known)
+    if NETWORK in names - set(levels) and names & set(levels):
+        raise InputError(f"placement: network stands for {', '.join(levels)}; name it alone, or each of them")
 
 
 def _order(text: str, axes: Sequence[str]) -> Order:

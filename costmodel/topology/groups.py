@@ -12,9 +12,7 @@ from collections.abc import Iterable, Mapping
 from math import gcd, inf, prod
 
 from costmodel.errors import InputError
-from costmodel.topology.machine import AXIS_NAMES, Dimension, Machine
-
-_DCN = "dcn"
+from costmodel.topology.machine import AXIS_NAMES, SLICES, Dimension, Machine
 
 
 def members_in_block(degree: int, stride: int, block: int) -> tuple[int, int]:
@@ -46,12 +44,16 @@ def keeps_rails(degree: int, stride: int, domain: int) -> bool:
     Its traffic between domains then stays on its own rails: NIC i of one domain talks to NIC i of another.
     """
     period = stride * degree
-    return stride % domain == 0 or (domain % stride == 0 and (period % domain == 0 or domain % period == 0))
+    inside = domain % period == 0
+    return degree == 1 or stride % domain == 0 or inside or (domain % stride == 0 and period % domain == 0)
 
 
 def fabric_inputs(machine: Machine) -> dict[str, float]:
     """What the equations of collectives need to know of a machine, whatever the group: bandwidths, shares, latencies."""
-    common = {"launch_latency": machine.chip.attainable["launch"].value}
+    launch = machine.chip.attainable.get("launch")
+    if launch is None:
+        raise InputError(f"the chip {machine.chip.name} has no attainable.launch, the time to start a kernel; add it")
+    common = {"launch_latency": launch.value}
     if machine.is_torus:
         axis = machine.dimensions[0]
         dcn = machine.network[0] if machine.network else None
@@ -87,7 +89,7 @@ def group_descriptors(
     """The inputs of the equations of one collective over one group of ranks, all such groups running at once.
 
     On switches the group is `group` ranks (all, by default), each `stride` after the one before. On a torus it is the whole
-    `axes` (`x`, `xy`, `dcn`, `xyz+dcn`; all of the machine, by default) or the first `group` ranks along them, innermost
+    `axes` (`x`, `xy`, `slices`, `xyz+slices`; all of the machine, by default) or the first `group` ranks along them, innermost
     axis first. Raises InputError when the machine has no such group.
     """
     if machine.is_torus:
@@ -129,7 +131,7 @@ def torus_group(machine: Machine, group: int | None = None, axes: str | None = N
         size = sizes.get(name, 1)
         ring = dimension is not None and dimension.wrap and size == dimension.size
         found |= sub_axis(name, size, 1, ring=ring)
-    return found | {"slices": float(sizes.get(_DCN, 1))}
+    return found | {"slices": float(sizes.get(SLICES, 1))}
 
 
 def sub_axis(name: str, size: int, stride: int, *, ring: bool) -> dict[str, float]:
@@ -153,16 +155,16 @@ def _axes(machine: Machine) -> Iterable[tuple[str, Dimension | None]]:
 
 def _chosen(machine: Machine, axes: str | None) -> dict[str, int]:
     """Sizes of the dimensions that `axes` names, in its order."""
-    sizes = {dimension.name: dimension.size for dimension in machine.fast} | {_DCN: machine.slices}
+    sizes = {dimension.name: dimension.size for dimension in machine.fast} | {SLICES: machine.slices}
     if axes is None:
         return sizes
     names: list[str] = []
     for word in axes.lower().split("+"):
-        names += [word] if word == _DCN else list(word)
+        names += [word] if word == SLICES else list(word)
     if not names or len(set(names)) < len(names) or not set(names) <= set(sizes):
-        fast = "".join(name for name in sizes if name != _DCN)
+        fast = "".join(name for name in sizes if name != SLICES)
         raise InputError(
-            f"--axes {axes[:30]!r} is not understood: name each of {', '.join(fast)} at most once, such as x or {fast}; +{_DCN} adds the slices"
+            f"--axes {axes[:30]!r} is not understood: name each of {', '.join(fast)} at most once, such as x or {fast}; +{SLICES} adds the slices"
         )
     return {name: sizes[name] for name in names}
 

@@ -17,12 +17,13 @@ from itertools import pairwise
 from math import prod
 from typing import Literal, Protocol
 
-from costmodel.catalog.entries import Chip, Cluster, Fact, Level, Link, ScaleUp
+from costmodel.catalog.entries import Chip, Cluster, Fact, Level, Link
 from costmodel.errors import InputError
 from costmodel.topology import slices as shapes_of
 
 LARGEST_MACHINE = 2**20
 AXIS_NAMES = "xyz"
+SLICES = "slices"
 
 Kind = Literal["switch", "mesh", "torus", "network", "dcn"]
 
@@ -135,7 +136,7 @@ def parse_machine(on: str, slices: int, catalog: Entries) -> Machine:
         raise InputError(f"--slices counts slices, 1 or more, not {slices}; leave it out for one slice")
     if prod(numbers) * slices > LARGEST_MACHINE:
         times = f" with {slices} slices" if slices > 1 else ""
-        raise InputError(f"{on!r}{times} is larger than what can be asked for, {cluster.name}:{LARGEST_MACHINE}")
+        raise InputError(f"{on!r}{times} is larger than what can be asked for, {LARGEST_MACHINE} chips")
     if slices > 1 and not torus:
         raise InputError(
             f"--slices is for torus slices, and {cluster.name} has none; put the size in the name, "
@@ -235,7 +236,7 @@ def _torus(
     network = catalog.link(level.link)
     # What a chip sends over the data-centre network passes its host's link first.
     bandwidth = min(_nic_share(cluster, level, network), catalog.link(cluster.host_link).bandwidth.value)
-    dcn = Dimension(level.name, "dcn", slices, False, network, bandwidth, _share(network), network.latency.value)
+    dcn = Dimension(SLICES, "dcn", slices, False, network, bandwidth, _share(network), network.latency.value)
     return (*axes, dcn), notes
 
 
@@ -246,6 +247,10 @@ def _switched(
     scale_up = cluster.scale_up
     used, domains = _domains(cluster, numbers)
     notes: tuple[str, ...] = ()
+    if not numbers:
+        notes += (
+            f"without a size, one {'node' if scale_up.size == cluster.chips_per_host else 'domain'} of {used} chips is taken",
+        )
     if used < scale_up.size and domains > 1:
         notes += (f"{used} of the {scale_up.size} chips of each of {domains} domains are used",)
     link = catalog.link(scale_up.link)
@@ -276,7 +281,7 @@ def _levels(cluster: Cluster, domains: int, catalog: Entries) -> tuple[tuple[Dim
         if left == 1:
             continue
         tight = level.oversubscription.value
-        if tight > 1 and left > -(-left * size // level.blocks):
+        if tight > 1 and size < level.blocks:
             notes += (
                 f"the blocks of {level.name} are taken to be filled alike: {left} with {size} of {level.blocks} places used",
             )
@@ -359,6 +364,3 @@ def _nic_share(cluster: Cluster, level: Level, link: Link) -> float:
 def _share(link: Link) -> float:
     fact: Fact = link.attainable["collective"]
     return fact.value
-
-
-__all__ = ["AXIS_NAMES", "LARGEST_MACHINE", "Dimension", "Entries", "Kind", "Machine", "ScaleUp", "parse_machine"]

@@ -64,7 +64,7 @@ class PlacementTable:
         for run, by_axis in zip(self.runs, self.factors[:, :, row].tolist(), strict=True):
             factors = tuple((axis, size) for axis, size in zip(self.axes, by_axis, strict=True) if size > 1)
             if factors:
-                parts.append((run_name(run), factors))
+                parts.append((run_name(self.machine, run), factors))
         return Placement(tuple(parts))
 
 
@@ -114,6 +114,8 @@ def members(
     import numpy as np
 
     wanted = {axis: degrees.get(axis, 1) for axis in axes}
+    if min(wanted.values()) < 1:
+        raise InputError(f"degrees are whole numbers from 1, not {min(wanted.values())}")
     placement = parse_placement(order, axes) if isinstance(order, str) else order
     if isinstance(placement, Order):
         numbered = placement
@@ -143,7 +145,9 @@ def _worst_members(order: Order, degrees: Mapping[str, int], machine: Machine) -
     )
     for level, block in (("domain", machine.dimensions[0].size), ("unit", machine.unit)):
         for axis, degree in degrees.items():
-            fewest = degree if block >= machine.chips else groups.members_in_block(degree, stride_by_axis[axis], block)[0]
+            fewest = (
+                degree if block >= machine.chips else groups.members_in_block(degree, stride_by_axis[axis], block)[0]
+            )
             row[f"{level}_{axis}"] = float(fewest)
     return row
 
