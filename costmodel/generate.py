@@ -22,8 +22,23 @@ def collectives_math() -> str:
     return math_module("The textbook forms of collectives, one function an algorithm.", functions)
 
 
+def parameters_math() -> str:
+    """Parameters, FLOPs and KV cache of a model."""
+    from costmodel.equations.model.cache import KeyValueCache
+    from costmodel.equations.model.flops import Flops
+    from costmodel.equations.model.parameters import Parameters
+
+    functions = {
+        "parameters": (Parameters.system, list(Parameters.system.equations)),
+        "flops": (Flops.system, list(Flops.system.equations)),
+        "cache": (KeyValueCache.system, ["cache_per_token", "cache_per_sequence"]),
+    }
+    return math_module("What a model holds and does: parameters, FLOPs of a token, KV cache.", functions)
+
+
 TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/collectives_math.py": collectives_math,
+    "costmodel/generated/parameters_math.py": parameters_math,
 }
 """Each file, from the root of the checkout, and the function that gives its text."""
 

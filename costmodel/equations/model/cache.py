@@ -21,8 +21,12 @@ class KeyValueCache(Chapter):
         source="How To Scale Your Model, part 7: 2KH; DeepSeek-AI 2024, arXiv 2405.04434, section 2.1.4",
     )
     cache_per_token = equation(
-        bytes_, shape.attention_layers * cached_size * cache_value_bytes, "one token in every layer, as if no window slid"
+        bytes_,
+        shape.attention_layers * cached_size * cache_value_bytes,
+        "one token in every layer, as if no window slid",
     )
     cache_per_sequence = equation(
-        bytes_, windows.attended_full * cached_size * cache_value_bytes, "one whole sequence, sliding layers keeping their window"
+        bytes_,
+        windows.attended_full * cached_size * cache_value_bytes,
+        "one whole sequence, sliding layers keeping their window",
     )

@@ -9,7 +9,7 @@ sequence) and causal (to those before it: half of that), both within the sliding
 from __future__ import annotations
 
 from costmodel.equations.model.parameters import Parameters
-from costmodel.symbolic import FLOP, Chapter, count, equation, flop, floor_divide, given, part, select, smallest
+from costmodel.symbolic import FLOP, Chapter, count, equation, floor_divide, flop, given, part, select, smallest
 
 
 class Windows(Chapter):
@@ -53,7 +53,9 @@ class Flops(Chapter):
     tied_embeddings = shape.tied_embeddings
 
     projection_flops = equation(
-        flop, 2 * FLOP * shape.attention_layers * shape.attention_matrices, "projections of all attention layers, forward"
+        flop,
+        2 * FLOP * shape.attention_layers * shape.attention_matrices,
+        "projections of all attention layers, forward",
     )
     recurrent_flops = equation(
         flop,
@@ -61,10 +63,15 @@ class Flops(Chapter):
         "projections of all recurrent layers, forward",
         approximate="the convolution and the recurrence itself are left out",
     )
-    ffn_flops = equation(flop, 2 * FLOP * shape.dense_layers * shape.ffn_matrices, "dense feed-forwards of all layers, forward")
+    ffn_flops = equation(
+        flop, 2 * FLOP * shape.dense_layers * shape.ffn_matrices, "dense feed-forwards of all layers, forward"
+    )
     expert_flops = equation(
         flop,
-        2 * FLOP * shape.expert_layers * (shape.experts_per_token * shape.expert_matrices + shape.shared_expert_matrices + shape.router_matrices),
+        2
+        * FLOP
+        * shape.expert_layers
+        * (shape.experts_per_token * shape.expert_matrices + shape.shared_expert_matrices + shape.router_matrices),
         "router, experts taken and shared experts of all layers, forward",
     )
     head_flops = equation(flop, 2 * FLOP * shape.vocabulary * shape.hidden_size, "the head, forward")
@@ -77,8 +84,12 @@ class Flops(Chapter):
         ),
         "features multiplied for each pair of tokens: query with key, weight with value",
     )
-    attention_flops = equation(flop, 2 * FLOP * score_size * windows.attended_full, "attention of all layers in full, forward")
-    attention_flops_causal = equation(flop, 2 * FLOP * score_size * windows.attended_causal, "attention of all layers, causal, forward")
+    attention_flops = equation(
+        flop, 2 * FLOP * score_size * windows.attended_full, "attention of all layers in full, forward"
+    )
+    attention_flops_causal = equation(
+        flop, 2 * FLOP * score_size * windows.attended_causal, "attention of all layers, causal, forward"
+    )
     matmul_flops = equation(
         flop, projection_flops + recurrent_flops + ffn_flops + expert_flops + head_flops, "all weights, forward"
     )
@@ -90,7 +101,12 @@ class Flops(Chapter):
         "forward and backward, attention in full, nothing recomputed: the model FLOPs of MFU",
         source="Chowdhery et al. 2022, arXiv 2204.02311, appendix B: 6N + 12 L N H T",
     )
-    training_flops_causal = equation(flop, 3 * forward_flops_causal, "forward and backward, attention causal, nothing recomputed")
+    recomputed_flops = equation(
+        flop, 4 * forward_flops, "forward twice and backward, attention in full: hardware FLOPs with everything recomputed"
+    )
+    training_flops_causal = equation(
+        flop, 3 * forward_flops_causal, "forward and backward, attention causal, nothing recomputed"
+    )
     six_n_flops = equation(
         flop,
         6 * FLOP * shape.active_parameters,

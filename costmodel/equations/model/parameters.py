@@ -28,11 +28,19 @@ class Attention(Chapter):
     kv_heads = given(count, "key and value heads (K): heads for full, 1 for multi-query attention", owner="model")
     head_size = given(count, "features of a head (H)", owner="model")
     attention_bias = choice(ATTENTION_BIASES, "which projections have a bias", owner="model")
-    qk_norm = choice(QK_NORMS, "norm of queries and keys: none, shared by the heads, or over all of them", owner="model")
+    qk_norm = choice(
+        QK_NORMS, "norm of queries and keys: none, shared by the heads, or over all of them", owner="model"
+    )
     attention_gate = given(count, "1 when the output is gated by a projection of its own size, else 0", owner="model")
     attention_sinks = given(count, "1 when each head has one learned logit beside the keys, else 0", owner="model")
-    query_rank = given(count, "width of the compressed query of latent attention, 0 when it is not compressed", owner="model")
-    kv_rank = given(count, "width of the compressed key and value of latent attention, 0 when attention is not latent", owner="model")
+    query_rank = given(
+        count, "width of the compressed query of latent attention, 0 when it is not compressed", owner="model"
+    )
+    kv_rank = given(
+        count,
+        "width of the compressed key and value of latent attention, 0 when attention is not latent",
+        owner="model",
+    )
     rope_head_size = given(count, "rotary features of a latent head", owner="model")
     plain_head_size = given(count, "features of a latent head without position", owner="model")
     value_head_size = given(count, "features of the value of a latent head", owner="model")
@@ -45,7 +53,9 @@ class Attention(Chapter):
         "query, output and gate; key and value",
         source="Ainslie et al. 2023, arXiv 2305.13245; How To Scale Your Model, part 4: 2D(N+K)H",
     )
-    latent_query_size = equation(count, heads * (rope_head_size + plain_head_size), "features of all latent queries of a token")
+    latent_query_size = equation(
+        count, heads * (rope_head_size + plain_head_size), "features of all latent queries of a token"
+    )
     latent_query_matrices = equation(
         count,
         select(query_rank > 0, query_rank * (hidden_size + latent_query_size), hidden_size * latent_query_size),
@@ -60,24 +70,35 @@ class Attention(Chapter):
         "query; down to the compressed key and value and the shared rotary key; up to the heads; output",
         source="DeepSeek-AI 2024, arXiv 2405.04434, section 2.1",
     )
-    attention_matrices = equation(count, select(kv_rank > 0, latent_matrices, grouped_matrices), "weights that multiply in one attention layer")
-    attention_bias_parameters = equation(
+    attention_matrices = equation(
+        count, select(kv_rank > 0, latent_matrices, grouped_matrices), "weights that multiply in one attention layer"
+    )
+    qkv_bias_parameters = equation(
         count,
-        choose(
-            attention_bias,
-            {"none": 0, "qkv": query_size + 2 * kv_size, "qkvo": query_size + 2 * kv_size + hidden_size},
-        ),
-        "biases of one attention layer",
+        choose(attention_bias, {"none": 0, "qkv": query_size + 2 * kv_size, "qkvo": query_size + 2 * kv_size}),
+        "biases of queries, keys and values of one layer",
+    )
+    output_bias_parameters = equation(
+        count,
+        choose(attention_bias, {"none": 0, "qkv": 0, "qkvo": hidden_size}),
+        "bias of the output of one attention layer",
     )
     qk_norm_parameters = equation(
         count,
         choose(qk_norm, {"none": 0, "per-head": 2 * head_size, "full": query_size + kv_size}),
         "norms of queries and keys of one layer",
     )
-    latent_norm_parameters = equation(count, query_rank + kv_rank, "norms of the compressed query and key-value of one layer")
+    latent_norm_parameters = equation(
+        count, query_rank + kv_rank, "norms of the compressed query and key-value of one layer"
+    )
     attention_layer_parameters = equation(
         count,
-        attention_matrices + attention_bias_parameters + qk_norm_parameters + latent_norm_parameters + attention_sinks * heads,
+        attention_matrices
+        + qkv_bias_parameters
+        + output_bias_parameters
+        + qk_norm_parameters
+        + latent_norm_parameters
+        + attention_sinks * heads,
         "one attention layer",
     )
 
@@ -115,8 +136,12 @@ class MixtureOfExperts(Chapter):
     router_bias = given(count, "1 when the router has a bias per expert, else 0", owner="model")
     shared_gate = given(count, "1 when a learned gate weighs the shared experts, else 0", owner="model")
 
-    expert_width = equation(count, select(latent_size > 0, latent_size, hidden_size), "features that a routed expert reads and writes")
-    expert_matrices = equation(count, (2 + gated_ffn) * expert_width * expert_ffn_size, "weights that multiply in one routed expert")
+    expert_width = equation(
+        count, select(latent_size > 0, latent_size, hidden_size), "features that a routed expert reads and writes"
+    )
+    expert_matrices = equation(
+        count, (2 + gated_ffn) * expert_width * expert_ffn_size, "weights that multiply in one routed expert"
+    )
     expert_parameters = equation(
         count, expert_matrices + ffn_bias * ((1 + gated_ffn) * expert_ffn_size + expert_width), "one routed expert"
     )
@@ -126,7 +151,9 @@ class MixtureOfExperts(Chapter):
         "weights that multiply in the shared experts of one layer and their gate",
     )
     router_matrices = equation(
-        count, hidden_size * experts + 2 * hidden_size * latent_size, "weights of one layer's router, and of the way to the latent width and back"
+        count,
+        hidden_size * experts + 2 * hidden_size * latent_size,
+        "weights of one layer's router, and of the way to the latent width and back",
     )
     router_layer_parameters = equation(count, router_matrices + router_bias * experts, "one layer's router")
     expert_layer_parameters = equation(
@@ -147,7 +174,9 @@ class RecurrentLayer(Chapter):
 
     recurrent_value_size = equation(count, recurrent_heads * recurrent_head_size, "value features of all heads")
     recurrent_key_size = equation(count, recurrent_groups * state_size, "features of all keys, or queries")
-    convolved_size = equation(count, recurrent_value_size + 2 * recurrent_key_size, "features that the convolution runs over")
+    convolved_size = equation(
+        count, recurrent_value_size + 2 * recurrent_key_size, "features that the convolution runs over"
+    )
     recurrent_matrices = equation(
         count,
         hidden_size
@@ -210,7 +239,9 @@ class Parameters(Chapter):
     dense_layers = equation(count, ffn_layers - expert_layers, "layers with a dense feed-forward")
     norm_size = equation(
         count,
-        choose(norm, {"rmsnorm": hidden_size, "layernorm": 2 * hidden_size, "layernorm-no-bias": hidden_size, "none": 0}),
+        choose(
+            norm, {"rmsnorm": hidden_size, "layernorm": 2 * hidden_size, "layernorm-no-bias": hidden_size, "none": 0}
+        ),
         "one norm",
     )
     dense_layer_parameters = equation(
@@ -218,21 +249,43 @@ class Parameters(Chapter):
         attention.attention_layer_parameters + mixture.ffn_layer_parameters + norms_per_layer * norm_size,
         "one layer of attention and a dense feed-forward, with its norms",
     )
+    layer_split_parameters = equation(
+        count,
+        attention.attention_matrices
+        + attention.qkv_bias_parameters
+        + attention.attention_sinks * attention.heads
+        + mixture.ffn_matrices
+        + mixture.ffn_bias * (1 + mixture.gated_ffn) * mixture.ffn_size,
+        "weights of a dense layer that tensor parallelism splits",
+        source="Shoeybi et al. 2019, arXiv 1909.08053, section 3",
+        valid="attention is not latent",
+    )
+    layer_whole_parameters = equation(
+        count,
+        dense_layer_parameters - layer_split_parameters,
+        "weights of a dense layer that every tensor-parallel rank holds: norms and biases of outputs",
+    )
 
     embedding_parameters = equation(count, vocabulary * hidden_size, "the embedding")
     position_parameters = equation(count, positions * hidden_size, "learned positions")
     embedding_norm_parameters = equation(count, embedding_norm * norm_size, "the norm after the embedding")
-    attention_parameters = equation(count, attention_layers * attention.attention_layer_parameters, "attention of all layers")
+    attention_parameters = equation(
+        count, attention_layers * attention.attention_layer_parameters, "attention of all layers"
+    )
     recurrent_parameters = equation(count, recurrent_layers * recurrent.recurrent_layer_parameters, "recurrent layers")
     ffn_parameters = equation(count, dense_layers * mixture.ffn_layer_parameters, "dense feed-forwards of all layers")
     routed_expert_parameters = equation(
         count, expert_layers * mixture.experts * mixture.expert_parameters, "routed experts of all layers"
     )
-    shared_expert_parameters = equation(count, expert_layers * mixture.shared_expert_matrices, "shared experts of all layers")
+    shared_expert_parameters = equation(
+        count, expert_layers * mixture.shared_expert_matrices, "shared experts of all layers"
+    )
     router_parameters = equation(count, expert_layers * mixture.router_layer_parameters, "routers of all layers")
     norm_parameters = equation(count, layers * norms_per_layer * norm_size, "norms of all layers")
     final_norm_parameters = equation(count, final_norm * norm_size, "the norm before the head")
-    head_parameters = equation(count, (1 - tied_embeddings) * vocabulary * hidden_size, "the head, where it is not the embedding")
+    head_parameters = equation(
+        count, (1 - tied_embeddings) * vocabulary * hidden_size, "the head, where it is not the embedding"
+    )
     parameters = equation(
         count,
         embedding_parameters
@@ -260,4 +313,3 @@ class Parameters(Chapter):
         active_parameters - position_parameters - (1 - tied_embeddings) * embedding_parameters,
         "the same without tables that are only looked up; a tied table stays, as the head",
     )
-
