@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from costmodel.errors import InputError
 from costmodel.version import __version__
 
-COMMANDS: tuple[str, ...] = ("models",)
+COMMANDS: tuple[str, ...] = ("train", "hardware", "models", "catalog")
 """Modules of this package, one a command, each with its Typer app `app`."""
 
 SUMMARY = """What a training run or a collective costs on a TPU or GPU cluster, before you rent it.
@@ -28,6 +29,21 @@ class Group(TyperGroup):
         if not ctx.resilient_parsing and not args[0].startswith("-") and args[0] not in self.commands:
             raise InputError.unknown("command", args[0], self.commands)
         return super().resolve_command(ctx, args)
+
+
+class MachineCommand(TyperCommand):
+    """A command with --on, whose help ends in the clusters there are."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples, then the names."""
+        from costmodel.catalog.catalog import Catalog
+
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Clusters"):
+            names = ", ".join(Catalog.open().names("clusters"))
+            formatter.write(
+                textwrap.indent(textwrap.fill(names, formatter.width - 2, break_on_hyphens=False), "  ") + "\n"
+            )
 
 
 def new_app(name: str | None = None, summary: str | None = None) -> typer.Typer:

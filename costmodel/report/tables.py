@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from tabulate import tabulate
 
@@ -49,28 +49,41 @@ def _is_quantity(text: str) -> bool:
 
 
 def _table(table: Table, width: int) -> str:
-    parts = [table.title.translate(_CONTROLS)] if table.title else []
-    if table.headers or table.rows:
-        parts.append(_grid(table, width))
-    for note in table.notes:
-        text = note.translate(_CONTROLS)
-        parts.append(text if "\n" in text else textwrap.fill(text, width, break_on_hyphens=False))
-    return "\n".join(parts)
+    grid = [_grid(table, width)] if table.headers or table.rows else []
+    notes = [_note(note.translate(_CONTROLS), width) for note in table.notes]
+    if grid and notes:
+        notes[0] = f"\n{notes[0]}"
+    title = [table.title.translate(_CONTROLS)] if table.title else []
+    return "\n".join([*title, *grid, *notes])
+
+
+def _note(text: str, width: int) -> str:
+    if "\n" in text:
+        return text
+    return textwrap.fill(text, width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _grid(table: Table, width: int) -> str:
+    """Rows under a header and a rule; the header is a row to tabulate, which would widen its column by two."""
     rows = [[cell(value) for value in row] for row in table.rows]
     sides = alignments(rows) or ["left"] * len(table.headers)
-    widths = _fit([list(table.headers), *rows], sides, width)
+    header = [list(table.headers)] if any(table.headers) else []
+    widths = _fit([*header, *rows], sides, width)
+    wrapped = [[_lines(text, limit) for text, limit in zip(row, widths, strict=False)] for row in [*header, *rows]]
     text = tabulate(
-        [_wrapped(row, widths) for row in rows],
-        headers=_wrapped(table.headers, widths),
-        tablefmt="simple",
+        [["\n".join(lines) for lines in row] for row in wrapped],
+        tablefmt="plain",
         disable_numparse=True,
         preserve_whitespace=True,
-        colalign=sides if rows else None,
+        colalign=sides,
     )
-    return "\n".join(line.rstrip() for line in text.splitlines())
+    lines = [line.rstrip() for line in text.splitlines()]
+    if header:
+        rule = (" " * _GAP).join(
+            "-" * max(len(line) for line in chain(*column)) for column in zip_longest(*wrapped, fillvalue=[""])
+        )
+        lines.insert(max(len(heading) for heading in wrapped[0]), rule)
+    return "\n".join(lines)
 
 
 def _fit(rows: Sequence[Sequence[str]], sides: Sequence[str], width: int) -> list[int]:
@@ -84,10 +97,6 @@ def _fit(rows: Sequence[Sequence[str]], sides: Sequence[str], width: int) -> lis
             break
         widths[widest] -= 1
     return widths
-
-
-def _wrapped(row: Sequence[str], widths: Sequence[int]) -> list[str]:
-    return ["\n".join(_lines(text, limit)) for text, limit in zip(row, widths, strict=False)]
 
 
 def _lines(text: str, limit: int) -> list[str]:

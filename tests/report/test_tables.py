@@ -11,11 +11,12 @@ from tests.report.answers import Said
 def test_a_table_as_it_is_printed():
     assert tables.render(Said()) == (
         "Collectives\n"
-        "algorithm       time\n"
-        "-----------  -------\n"
-        "ring         12.3 ms\n"
-        "tree          450 us\n"
-        "One way.\n"
+        "algorithm     time\n"
+        "---------  -------\n"
+        "ring       12.3 ms\n"
+        "tree        450 us\n"
+        "\n"
+        "- One way.\n"
     )
 
 
@@ -50,7 +51,7 @@ def test_control_characters_never_reach_a_terminal():
 
 def test_a_table_without_rows_and_one_of_notes_alone():
     empty = tables.render(Said(shown=(Table("None found", ("name", "time")), Table("", notes=("a\n  b",)))))
-    assert empty == "None found\nname    time\n------  ------\n\na\n  b\n"
+    assert empty == "None found\nname  time\n----  ----\n\na\n  b\n"
 
 
 def test_indentation_of_cells_is_kept():

@@ -1,0 +1,38 @@
+"""Options that several commands share, worded once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+On = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="CLUSTER:SIZE",
+        show_default=False,
+        help="Where: so many chips (dgx-h100:512), nodes x chips (dgx-h100:64x8), a slice (tpu-v5p:8x16x16), or "
+        "Google's name of one (v5p-512).",
+    ),
+]
+Slices = Annotated[
+    int,
+    typer.Option("--slices", min=1, metavar="N", help="TPU slices of that shape, joined by the data-center network."),
+]
+SequenceLength = Annotated[
+    str | None, typer.Option("--seq", metavar="TOKENS", help="Tokens of a sequence; what is assumed is printed.")
+]
+Batch = Annotated[
+    str | None,
+    typer.Option(
+        "--batch",
+        metavar="SIZE",
+        help="Sequences of a step, or tokens with a suffix (16M); what is assumed is printed.",
+    ),
+]
+Tokens = Annotated[
+    str | None, typer.Option("--tokens", metavar="TOKENS", help="Tokens of the whole run (15T), for days and money.")
+]
+Dtype = Annotated[str | None, typer.Option("--dtype", metavar="NAME", help="bf16 or fp16; default: what the chip has.")]
+MODEL = "A name (costmodel models list), a size such as 70B, or the path of a Hugging Face config.json."

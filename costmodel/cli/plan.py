@@ -1,0 +1,78 @@
+"""`costmodel plan`: the fastest layout of a model on a machine."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from costmodel.cli.answering import Catalog, answering
+from costmodel.cli.app import examples, new_app
+from costmodel.cli.training_options import (
+    BatchOption,
+    DtypeOption,
+    OnOption,
+    SequenceOption,
+    SlicesOption,
+    TokensOption,
+)
+from costmodel.report import Answer
+
+app = new_app()
+
+PATIENCE = 1.0
+"""Seconds without an answer after which progress is shown."""
+
+
+@app.command(
+    epilog=examples(
+        "plan llama-3.1-405b --on dgx-h100:16384 --seq 8192 --batch 16M",
+        "plan llama-3-70b --on tpu-v5p:16x16x16 --batch 4M --top 10",
+        "plan 30B --on aws-p5:256 --format json",
+    )
+)
+@answering
+def plan(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A name, a size such as 7B, or the path of a config.json.")
+    ],
+    catalog: Catalog,
+    on: OnOption,
+    slices: SlicesOption = 1,
+    seq: SequenceOption = None,
+    batch: BatchOption = None,
+    tokens: TokensOption = None,
+    dtype: DtypeOption = None,
+    top: Annotated[int, typer.Option("--top", help="How many of the fastest layouts to show.")] = 5,
+) -> Answer:
+    """The fastest layouts among all legal ones, with time and memory, ties, and why the others lose."""
+    from costmodel.studies.plan import plan as study
+
+    return study(
+        model,
+        on,
+        slices=slices,
+        sequence_length=seq,
+        batch=batch,
+        tokens=tokens,
+        dtype=dtype,
+        top=top,
+        catalog=catalog,
+        progress=Progress(),
+    )
+
+
+class Progress:
+    """Tells a person on stderr how far a slow search is; says nothing when stderr is a file or the search is quick."""
+
+    def __init__(self) -> None:
+        self.start = time.monotonic()
+        self.shown = sys.stderr.isatty()
+
+    def __call__(self, share: float) -> None:
+        """The share of the search that is done."""
+        if self.shown and time.monotonic() - self.start > PATIENCE:
+            end = "\n" if share >= 1 else ""
+            print(f"\rsearching: {100 * share:3.0f} %", end=end, file=sys.stderr, flush=True)

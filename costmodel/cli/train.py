@@ -1,0 +1,63 @@
+"""`costmodel train`: what a training step costs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from costmodel.cli.answering import Catalog, answering
+from costmodel.cli.app import examples, new_app
+from costmodel.cli.training_options import (
+    BatchOption,
+    DtypeOption,
+    OnOption,
+    SequenceOption,
+    SlicesOption,
+    TokensOption,
+)
+from costmodel.report import Answer
+
+app = new_app()
+
+LAYOUT_HELP = (
+    'Key=value words: tp pp dp v mbs zero sp recompute schedule placement, such as "tp=8 pp=16 v=8 zero=1". '
+    "dp is derived when left out. Without a layout, the fastest one that fits."
+)
+
+
+@app.command(
+    epilog=examples(
+        "train llama-3-70b --on dgx-h100:512",
+        'train llama-3.1-405b --on dgx-h100:16384 --batch 16M --layout "tp=8 pp=16 v=8 recompute=selective"',
+        "train 7B 13B 70B --on tpu-v5p:8x8x8 --seq 4096 --format csv -o sizes.csv",
+    )
+)
+@answering
+def train(
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Names, sizes such as 7B, or paths of a config.json.")
+    ],
+    catalog: Catalog,
+    on: OnOption,
+    layout: Annotated[str | None, typer.Option("--layout", metavar="WORDS", help=LAYOUT_HELP)] = None,
+    slices: SlicesOption = 1,
+    seq: SequenceOption = None,
+    batch: BatchOption = None,
+    tokens: TokensOption = None,
+    dtype: DtypeOption = None,
+) -> Answer:
+    """Time and memory of a training step, item by item, and what bounds it."""
+    from costmodel.studies.train import train as study
+
+    return study(
+        models,
+        on,
+        layout=layout,
+        slices=slices,
+        sequence_length=seq,
+        batch=batch,
+        tokens=tokens,
+        dtype=dtype,
+        catalog=catalog,
+    )
