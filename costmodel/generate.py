@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from costmodel.symbolic import math_module
+from costmodel.symbolic import math_module, numpy_module
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -36,9 +36,39 @@ def parameters_math() -> str:
     return math_module("What a model holds and does: parameters, FLOPs of a token, KV cache.", functions)
 
 
+def economics_math() -> str:
+    """What a training run takes."""
+    from costmodel.equations.economics import Economics
+
+    return math_module("What a training run takes.", {"economics": (Economics.system, list(Economics.system.equations))})
+
+
+def training_math(kind: str) -> str:
+    """One training step on one kind of machine, every quantity that is reported."""
+    from costmodel.equations.axes import INNER_AXES
+    from costmodel.equations.tables import STEPS, reported
+
+    step = STEPS[kind]
+    wanted = [name for name in step.system.equations if reported(name)]
+    return math_module(f"One training step on {kind}.", {"evaluate": (step.system, wanted)}, INNER_AXES)
+
+
+def training_numpy(kind: str) -> str:
+    """Training steps on one kind of machine, over tables of layouts."""
+    from costmodel.equations.axes import PRODUCT_AXES
+    from costmodel.equations.tables import LEVELS, SEARCHED, STEPS
+
+    return numpy_module(f"Training steps on {kind}, over tables of layouts.", STEPS[kind].system, SEARCHED, PRODUCT_AXES, LEVELS[kind])
+
+
 TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/collectives_math.py": collectives_math,
+    "costmodel/generated/economics_math.py": economics_math,
     "costmodel/generated/parameters_math.py": parameters_math,
+    "costmodel/generated/training_on_switches_math.py": lambda: training_math("switches"),
+    "costmodel/generated/training_on_switches_numpy.py": lambda: training_numpy("switches"),
+    "costmodel/generated/training_on_torus_math.py": lambda: training_math("torus"),
+    "costmodel/generated/training_on_torus_numpy.py": lambda: training_numpy("torus"),
 }
 """Each file, from the root of the checkout, and the function that gives its text."""
 

@@ -267,12 +267,12 @@ class Run:
         return arguments
 
     def _call(self, level: str, block: slice) -> Sequence[Array]:
-        """One level's quantities in one block of its rows, constants as arrays too."""
+        """One level's quantities in one block of its rows, constants with every dimension too."""
         import numpy as np
 
         rank = len(self.module.ORDER) + 1
         values = getattr(self.module, level)(*self._arguments(level, block))
-        return [value if np.ndim(value) else np.full((1,) * rank, value, float) for value in values]
+        return [value if np.ndim(value) >= rank else np.array(value, float, ndmin=rank) for value in values]
 
     def _elements(self, level: str) -> tuple[int, int]:
         """Rows of a level, and elements in a statement of one row, at most."""

@@ -21,18 +21,19 @@ Slices = Annotated[
     typer.Option("--slices", min=1, metavar="N", help="TPU slices of that shape, joined by the data-center network."),
 ]
 SequenceLength = Annotated[
-    str | None, typer.Option("--seq", metavar="TOKENS", help="Tokens of a sequence; what is assumed is printed.")
+    str | None, typer.Option("--seq", metavar="TOKENS", help="Tokens of a sequence; default 8192, or the model's longest.")
 ]
 Batch = Annotated[
     str | None,
     typer.Option(
         "--batch",
         metavar="SIZE",
-        help="Sequences of a step, or tokens with a suffix (16M); what is assumed is printed.",
+        help="Sequences of a step, or tokens with a suffix (16M), rounded to sequences that the layout divides; "
+        "default 4M tokens, 16M from 100B parameters on.",
     ),
 ]
 Tokens = Annotated[
-    str | None, typer.Option("--tokens", metavar="TOKENS", help="Tokens of the whole run (15T), for days and money.")
+    str | None, typer.Option("--tokens", metavar="TOKENS", help="Tokens of the whole run, for days and money; default 15T.")
 ]
 Dtype = Annotated[str | None, typer.Option("--dtype", metavar="NAME", help="bf16 or fp16; default: what the chip has.")]
 MODEL = "A name (costmodel models list), a size such as 70B, or the path of a Hugging Face config.json."

@@ -10,14 +10,7 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import examples, new_app
-from costmodel.cli.training_options import (
-    BatchOption,
-    DtypeOption,
-    OnOption,
-    SequenceOption,
-    SlicesOption,
-    TokensOption,
-)
+from costmodel.cli.options import MODEL, Batch, Dtype, On, SequenceLength, Slices, Tokens
 from costmodel.report import Answer
 
 app = new_app()
@@ -36,15 +29,15 @@ PATIENCE = 1.0
 @answering
 def plan(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A name, a size such as 7B, or the path of a config.json.")
+        str, typer.Argument(metavar="MODEL", help=MODEL)
     ],
     catalog: Catalog,
-    on: OnOption,
-    slices: SlicesOption = 1,
-    seq: SequenceOption = None,
-    batch: BatchOption = None,
-    tokens: TokensOption = None,
-    dtype: DtypeOption = None,
+    on: On,
+    slices: Slices = 1,
+    seq: SequenceLength = None,
+    batch: Batch = None,
+    tokens: Tokens = None,
+    dtype: Dtype = None,
     top: Annotated[int, typer.Option("--top", help="How many of the fastest layouts to show.")] = 5,
 ) -> Answer:
     """The fastest layouts among all legal ones, with time and memory, ties, and why the others lose."""

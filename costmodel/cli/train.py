@@ -8,14 +8,7 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import examples, new_app
-from costmodel.cli.training_options import (
-    BatchOption,
-    DtypeOption,
-    OnOption,
-    SequenceOption,
-    SlicesOption,
-    TokensOption,
-)
+from costmodel.cli.options import MODEL, Batch, Dtype, On, SequenceLength, Slices, Tokens
 from costmodel.report import Answer
 
 app = new_app()
@@ -36,16 +29,16 @@ LAYOUT_HELP = (
 @answering
 def train(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Names, sizes such as 7B, or paths of a config.json.")
+        list[str], typer.Argument(metavar="MODEL...", help=f"Each one: {MODEL}")
     ],
     catalog: Catalog,
-    on: OnOption,
+    on: On,
     layout: Annotated[str | None, typer.Option("--layout", metavar="WORDS", help=LAYOUT_HELP)] = None,
-    slices: SlicesOption = 1,
-    seq: SequenceOption = None,
-    batch: BatchOption = None,
-    tokens: TokensOption = None,
-    dtype: DtypeOption = None,
+    slices: Slices = 1,
+    seq: SequenceLength = None,
+    batch: Batch = None,
+    tokens: Tokens = None,
+    dtype: Dtype = None,
 ) -> Answer:
     """Time and memory of a training step, item by item, and what bounds it."""
     from costmodel.studies.train import train as study

@@ -29,5 +29,8 @@ STAGE = Axis("stage", ("first", "middle", "last"))
 PHASE = Axis("phase", ("forward", "loss", "backward", "optimizer"))
 """Moments of a step at which the memory in use peaks."""
 
-PRODUCT_AXES = (MICRO_BATCH, SCHEDULE, SHARDING, RECOMPUTE, SEQUENCE, PART, MATMUL, STAGE, PHASE)
+INNER_AXES = (PART, MATMUL, STAGE, PHASE)
+"""Those inside a layer, a pipeline or a step, which one answer runs over too."""
+
+PRODUCT_AXES = (MICRO_BATCH, SCHEDULE, SHARDING, RECOMPUTE, SEQUENCE, *INNER_AXES)
 """In the order of the arrays' dimensions, outermost first."""

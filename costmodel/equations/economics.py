@@ -23,10 +23,10 @@ class Economics(Chapter):
     chips = given(count, "chips", owner="cluster")
     chip_price = given(dollars_per_second, "of one chip", owner="cluster")
     chip_power = given(watts, "rated power of one chip", owner="chip")
-    power_share = given(count, "power drawn over rated power", owner="assumption")
-    host_power = given(watts, "of hosts, for each chip", owner="assumption")
-    network_power = given(watts, "of the network, for each chip", owner="assumption")
-    power_usage_effectiveness = given(count, "power of the building over that of its computers (PUE)", owner="assumption")
+    training_share = given(count, "power drawn over rated power", owner="assumption")
+    host_power_per_chip = given(watts, "of hosts, for each chip", owner="assumption")
+    network_power_per_chip = given(watts, "of the network, for each chip", owner="assumption")
+    site_overhead = given(count, "power of the building over that of its computers (PUE)", owner="assumption")
 
     steps = equation(count, ceil_divide(train_tokens, step_tokens), "steps of the run")
     run_time = equation(seconds, steps * step_time, "of the run, without failures")
@@ -34,7 +34,7 @@ class Economics(Chapter):
     cost = equation(dollars, chip_time * chip_price, "of the chips, at the list price of one provider on one day")
     drawn_power = equation(
         watts,
-        power_usage_effectiveness * (power_share * chip_power + host_power + network_power),
+        site_overhead * (training_share * chip_power + host_power_per_chip + network_power_per_chip),
         "for each chip, its share of hosts, network and building included",
     )
     energy = equation(joules, chip_time * drawn_power, "of the run")

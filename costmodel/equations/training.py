@@ -271,7 +271,7 @@ class Yield(Chapter):
     step_tokens = equation(count, layout.global_batch * layout.sequence_length, "tokens of a step")
     tokens_per_second = equation(per_second, step_tokens / step_time, "tokens a second")
     model_flops = equation(flop, step_tokens * work.training_flops, "of a step, attention in full, nothing recomputed")
-    recomputed_flops = equation(
+    rerun_flops = equation(
         flop,
         choose(
             layout.recompute,
@@ -288,7 +288,7 @@ class Yield(Chapter):
         "of a token, run again",
     )
     hardware_flops = equation(
-        flop, step_tokens * (work.training_flops_causal + recomputed_flops), "of a step, attention causal, recomputation counted"
+        flop, step_tokens * (work.training_flops_causal + rerun_flops), "of a step, attention causal, recomputation counted"
     )
     chip_rate = equation(flop_per_second, model_flops / (step_time * chips), "model FLOP a second and chip")
     mfu = equation(

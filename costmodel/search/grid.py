@@ -7,14 +7,15 @@ from. No layout is left out by rules of thumb.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.runtime import Run, Table
-from costmodel.search.candidates import LIMITS, Candidates
+from costmodel.search.candidates import LIMITS, Candidates, only
 from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload, scalar_inputs
 from costmodel.topology.placements import PlacementTable, placements
@@ -29,26 +30,20 @@ DEGREES = ("tp", "pp", "dp")
 PRODUCT_AXES = 5  # of the candidates; the axes inside a layer, a stage or a step are reduced by then
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One layout of the grid with what the search knows of it."""
-
-    layout: Layout
-    step_time_s: float
-    allocated_bytes: float
-    device_used_bytes: float
-
-
 @dataclass(frozen=True)
 class Grid:
     """All layouts of a search, reduced over placements: arrays over the product axes of the candidates and the tuples of degrees.
 
-    `step_time` is that of the best placement, infinite where a rule is broken; it does not look at memory.
+    `step_time` is that of the best placement, infinite where a rule is broken; it does not look at memory. `order` sorts the
+    table of placements by degrees, `rows_of` numbers the tuple of degrees of each sorted row. `broken` counts, for each rule,
+    the layouts that broke it first.
     """
 
     workload: Workload
     candidates: Candidates
+    scalars: Mapping[str, float]
     placed: PlacementTable
+    order: NDArray[np.int64]
     rows_of: NDArray[np.int64]
     step_time: Array
     allocated: Array
@@ -74,14 +69,40 @@ class Grid:
         weight = np.bincount(self.rows_of)
         return int((where.sum(axis=tuple(range(where.ndim - 1))) * weight).sum())
 
+    @cached_property
+    def degrees(self) -> dict[str, Array]:
+        """The degree of each axis, one a tuple."""
+        import numpy as np
+
+        first = np.flatnonzero(np.diff(self.rows_of, prepend=-1))
+        return {name: self.placed.columns[name][self.order][first] for name in DEGREES}
+
+    def layout(self, index: Sequence[int], placement: str) -> Layout:
+        """The layout at a position, with a placement."""
+        *point, tuple_of_degrees = index
+        return self.candidates.layout(point, {name: d[tuple_of_degrees] for name, d in self.degrees.items()}, placement)
+
+    def settled(self, index: Sequence[int]) -> Layout:
+        """The layout at a position, on the fastest of its placements."""
+        import numpy as np
+
+        rows = self.order[np.flatnonzero(self.rows_of == index[-1])]
+        module = generated(self.workload)
+        table = Table({name: self.placed.columns[name][rows] for name in module.LEVELS["layouts"]})
+        layout = self.layout(index, "")
+        run = Run(module, table, {**self.scalars, **only(layout).inputs()}).coarse()
+        times = np.concatenate([_squeezed(out["step_time"]).ravel() for _, out in run.blocks()])
+        return replace(layout, placement=str(self.placed.placement(int(rows[times.argmin()]))))
+
     def best(self, where: NDArray[np.bool_], key: Array, most: int) -> list[tuple[int, ...]]:
-        """Positions of the smallest values of `key` where a condition holds, smallest first."""
+        """Positions of the smallest values of `key` where a condition holds, smallest first; of equals the one with less memory."""
         import numpy as np
 
         values = np.where(where, key, np.inf).ravel()
         few = min(most, values.size)
-        near = np.argpartition(values, few - 1)[:few] if few < values.size else np.arange(values.size)
-        near = near[np.argsort(values[near], kind="stable")]
+        limit = np.partition(values, few - 1)[few - 1]
+        near = np.flatnonzero(values <= limit)
+        near = near[np.lexsort((self.device_used.ravel()[near], values[near]))][:few]
         return [tuple(map(int, np.unravel_index(i, where.shape))) for i in near if np.isfinite(values[i])]
 
 
@@ -96,8 +117,9 @@ def search(
 
     module = generated(workload)
     placed = placements(workload.machine, limits=LIMITS)
-    table, rows_of = _ordered(placed, module)
-    run = Run(module, table, {**scalar_inputs(workload, catalog), **candidates.inputs()}).coarse()
+    table, order, rows_of = _ordered(placed, module)
+    scalars = scalar_inputs(workload, catalog)
+    run = Run(module, table, {**scalars, **candidates.inputs()}).coarse()
     shape = (*candidates.shape, int(rows_of.max()) + 1)
     legal = np.broadcast_to(_squeezed(run.values["legal"]) > 0, shape)
     broken = {}
@@ -122,7 +144,9 @@ def search(
     return Grid(
         workload,
         candidates,
+        scalars,
         placed,
+        order,
         rows_of,
         step_time,
         np.broadcast_to(_squeezed(run.values["allocated"]), shape),
@@ -147,15 +171,15 @@ def rules(module: ModuleType) -> list[str]:
     return [name for name in module.MEANING if name.startswith("rule_")]
 
 
-def _ordered(placed: PlacementTable, module: ModuleType) -> tuple[Table, NDArray[np.int64]]:
-    """The table with the rows of equal degrees together, and for each row the number of its tuple of degrees."""
+def _ordered(placed: PlacementTable, module: ModuleType) -> tuple[Table, NDArray[np.int64], NDArray[np.int64]]:
+    """The table with rows of equal degrees together, the order that does this, and the number of each row's tuple of degrees."""
     import numpy as np
 
     degrees = Table({name: placed.columns[name] for name in DEGREES})
     numbers = degrees.unique(DEGREES)[1]
     order = np.argsort(numbers, kind="stable")
     used = module.LEVELS["layouts"]
-    return Table({name: placed.columns[name][order] for name in used}), numbers[order]
+    return Table({name: placed.columns[name][order] for name in used}), order, numbers[order]
 
 
 def _blocks(run: Run, rows_of: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.int64], dict[str, Array]]]:

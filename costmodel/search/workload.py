@@ -34,6 +34,11 @@ class Workload:
         return self.global_batch * self.sequence_length
 
 
+def default_dtype(chip: Chip) -> str:
+    """The precision that a chip trains in when none is asked for: bf16, or fp16 on chips without it."""
+    return "bf16" if isinstance(chip.peak.get("bf16"), Number) else "fp16"
+
+
 def check_model(model: Model) -> None:
     """Raise InputError, naming the layers, unless training of every layer of the model is covered."""
     missing = list(model.not_modelled)
@@ -86,8 +91,9 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
 
 def chip_inputs(chip: Chip, dtype: str) -> dict[str, float]:
     """What the equations need to know of a chip: peak, memory, attainable shares. Raises InputError for what is unknown."""
-    if dtype not in chip.peak:
-        raise InputError.unknown(f"precision of {chip.name}", dtype, [d for d in chip.peak if d in DTYPES])
+    known = [name for name in DTYPES if name in chip.peak]
+    if dtype not in known:
+        raise InputError.unknown(f"training precision of {chip.name}", dtype, known)
     exponentials = chip.attainable["attention_exponentials"]
     return {
         "peak": chip.peak[dtype].value,
@@ -95,7 +101,8 @@ def chip_inputs(chip: Chip, dtype: str) -> dict[str, float]:
         "memory_bandwidth": chip.memory_bandwidth.value,
         "memory_share": chip.attainable["memory_bandwidth"].value,
         "matmul_share": chip.attainable["training_matmul"].value,
-        "attention_share": chip.attainable["attention_matmul"].value,
+        "attention_share": chip.attainable["training_attention"].value,
+        "launch_gap": chip.attainable["launch"].value,
         # Where the rate of exponentials was not measured apart, the share of peak includes them.
         "exponential_rate": float("inf") if isinstance(exponentials, Unknown) else exponentials.value,
     }

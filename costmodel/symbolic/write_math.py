@@ -117,7 +117,8 @@ def math_function(name: str, system: EquationSystem, wanted: Iterable[str], loop
 def math_module(meaning: str, functions: Mapping[str, tuple[EquationSystem, Iterable[str]]], looped: Sequence[Axis] = ()) -> str:
     """Source of a module with one function for each system."""
     bodies = [math_function(name, system, wanted, looped) for name, (system, wanted) in functions.items()]
-    return HEADER.format(meaning=meaning) + "\n\n" + "\n\n\n".join(bodies) + "\n"
+    meanings = {name: system[name].meaning for system, wanted in functions.values() for name in wanted}
+    return HEADER.format(meaning=meaning) + f"\nMEANING = {meanings!r}\n" + "\n\n" + "\n\n\n".join(bodies) + "\n"
 
 
 def compile_math(system: EquationSystem, wanted: Iterable[str] | None = None, looped: Sequence[Axis] = ()) -> Any:

@@ -3,11 +3,18 @@
 The placement of the group comes in as three counts: n ranks, of which m share a fast domain and u a unit.
 """
 
+from costmodel.equations.collectives.book import GPUS, WITHOUT_LATENCY, BookNode, BookTree
 from costmodel.equations.collectives.switch_levels import (
     BlocksOnSwitches,
     SendOnSwitches,
     ShardsOnSwitches,
     SumsOnSwitches,
+)
+from costmodel.equations.collectives.switch_rooted import (
+    MessageOnSwitches,
+    RootOnSwitches,
+    TokensOnSwitches,
+    WaitOnSwitches,
 )
 from costmodel.symbolic import (
     Chapter,
@@ -147,3 +154,109 @@ class SwitchGroup(Chapter):
     send_recv = equation(
         seconds, select(n > 1, send_recv.direct, 0), "from each rank to the next, over the slowest link between"
     )
+
+
+class CollectivesOnSwitches(Chapter):
+    """`SwitchGroup` with the operations that training does not use, and with the scaling book's own forms."""
+
+    group = part(SwitchGroup, shared=True)
+    n, m, S = group.n, group.m, group.S
+    tokens = given(count, "tokens of a rank", owner="workload")
+    dispatch_bytes = given(bytes_, "one token on its way to an expert", owner="workload")
+    combine_bytes = given(bytes_, "one token's result on its way back", owner="workload")
+    experts = given(count, "routed experts", owner="model")
+    chosen = given(count, "experts of a token", owner="model")
+    node_limit = given(count, "domains that one token may go to; n/m when there is no limit", owner="model")
+
+    broadcast = part(MessageOnSwitches, around=group.all_gather_ring_latency)
+    broadcast = equation(
+        seconds,
+        select(
+            n > 1,
+            smallest(
+                broadcast.ring, broadcast.chain, broadcast.binomial, broadcast.scatter_all_gather, broadcast.nvls
+            ),
+            0,
+        ),
+        "by the fastest algorithm",
+    )
+    reduce = part(MessageOnSwitches, around=group.all_gather_ring_latency)
+    reduce = equation(
+        seconds,
+        select(n > 1, smallest(reduce.ring, reduce.chain, reduce.binomial, reduce.scatter_all_gather, reduce.nvls), 0),
+        "by the fastest algorithm",
+    )
+    gather = part(RootOnSwitches)
+    gather = equation(seconds, select(n > 1, smallest(gather.direct, gather.binomial), 0), "by the fastest algorithm")
+    scatter = part(RootOnSwitches)
+    scatter = equation(seconds, select(n > 1, smallest(scatter.direct, scatter.binomial), 0), "by the fastest algorithm")
+    barrier = part(WaitOnSwitches)
+    barrier = equation(
+        seconds, select(n > 1, smallest(barrier.dissemination, barrier.hierarchical), 0), "by the fastest algorithm"
+    )
+    dispatch = part(TokensOnSwitches, token_bytes=dispatch_bytes)
+    dispatch = equation(
+        seconds,
+        select(n > 1, smallest(dispatch.per_expert, dispatch.per_rank, dispatch.per_node), 0),
+        "by the fastest algorithm",
+    )
+    combine = part(TokensOnSwitches, token_bytes=combine_bytes)
+    combine = equation(
+        seconds,
+        select(n > 1, smallest(combine.per_expert, combine.per_rank, combine.per_node), 0),
+        "by the fastest algorithm",
+    )
+
+    book = part(
+        BookTree, V=S, M=n / m, D_node=m, Y=1, W_gpu=group.domain_bandwidth, W_node=m * group.nic_bandwidth
+    )
+    book_exchange = part(BookNode, V=n * S, N=n, W=group.domain_bandwidth, k=n)
+    book_exchange_across = part(
+        BookTree, V=n * S, M=n / m, D_node=m, Y=1, W_gpu=group.domain_bandwidth, W_node=m * group.nic_bandwidth
+    )
+    all_gather_book_latency = equation(seconds, 0, "left out by the book")
+    all_gather_book_ports = equation(seconds, book.exact_node_level, "at full bandwidth", source=GPUS)
+    all_gather_book_nics = equation(seconds, book.exact_network_level, "at full bandwidth", source=GPUS)
+    all_gather_book = equation(seconds, book.exact_all_gather, "the slower level", source=GPUS, approximate=WITHOUT_LATENCY)
+    reduce_scatter_book_latency = equation(seconds, 0, "left out by the book")
+    reduce_scatter_book_ports = equation(seconds, all_gather_book_ports, "at full bandwidth", source=GPUS)
+    reduce_scatter_book_nics = equation(seconds, all_gather_book_nics, "at full bandwidth", source=GPUS)
+    reduce_scatter_book = equation(seconds, all_gather_book, "the slower level", source=GPUS, approximate=WITHOUT_LATENCY)
+    all_reduce_book_latency = equation(seconds, 0, "left out by the book")
+    all_reduce_book_ports = equation(seconds, 2 * all_gather_book_ports, "at full bandwidth", source=GPUS)
+    all_reduce_book_nics = equation(seconds, 2 * all_gather_book_nics, "at full bandwidth", source=GPUS)
+    all_reduce_book = equation(seconds, 2 * all_gather_book, "twice an all-gather", source=GPUS, approximate=WITHOUT_LATENCY)
+    all_to_all_book_latency = equation(seconds, 0, "left out by the book")
+    all_to_all_book_ports = equation(
+        seconds, select(n > m, 0, book_exchange.all_to_all), "at full bandwidth, inside one domain", source=GPUS
+    )
+    all_to_all_book_nics = equation(
+        seconds, select(n > m, book_exchange_across.all_to_all, 0), "at full bandwidth, between domains", source=GPUS
+    )
+    all_to_all_book = equation(
+        seconds,
+        all_to_all_book_ports + all_to_all_book_nics,
+        "blocks over the slowest level",
+        source=GPUS,
+        approximate=WITHOUT_LATENCY,
+    )
+
+
+ALGORITHMS_ON_SWITCHES = {
+    "all_gather": ("ring", "hierarchical", "hierarchical_pipelined", "hierarchical_log", "bruck", "direct", "book"),
+    "reduce_scatter": ("ring", "hierarchical", "hierarchical_pipelined", "hierarchical_log", "bruck", "direct", "book"),
+    "all_reduce": (
+        *("ring", "hierarchical", "hierarchical_pipelined", "hierarchical_log", "tree", "nvls", "nvls_tree", "sharp"),
+        *("rabenseifner", "recursive_doubling", "one_shot", "two_shot", "book"),
+    ),
+    "all_to_all": ("direct", "relayed", "pairwise", "book"),
+    "broadcast": ("ring", "chain", "binomial", "scatter_all_gather", "nvls"),
+    "reduce": ("ring", "chain", "binomial", "scatter_all_gather", "nvls"),
+    "gather": ("direct", "binomial"),
+    "scatter": ("direct", "binomial"),
+    "send_recv": ("direct",),
+    "dispatch": ("per_expert", "per_rank", "per_node"),
+    "combine": ("per_expert", "per_rank", "per_node"),
+    "barrier": ("dissemination", "hierarchical"),
+}
+"""The algorithms of each operation; those that the equation of the operation leaves out are bounds and other conventions."""

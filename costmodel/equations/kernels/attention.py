@@ -18,7 +18,7 @@ class Attention(Chapter):
     attention_share = given(count, "share of the peak that the fused forward kernel attains", owner="chip")
     exponential_rate = given(per_second, "exponentials of the whole chip", owner="chip")
     attention_backward_factor = given(count, "time of a backward operation over a forward one", owner="assumption")
-    launch_gap = given(seconds, "between two kernels", owner="assumption")
+    launch_gap = given(seconds, "between two kernels", owner="chip")
 
     seen = equation(count, smallest(window, sequence_length), "tokens that the last query sees")
     causal_pairs = equation(

@@ -32,7 +32,7 @@ class Matmul(Chapter):
     matmul_share = given(count, "share of the peak that large products sustain in training", owner="chip")
     memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
     memory_share = given(count, "share of the memory bandwidth that kernels attain", owner="chip")
-    launch_gap = given(seconds, "between two kernels", owner="assumption")
+    launch_gap = given(seconds, "between two kernels", owner="chip")
 
     work = equation(flop, 2 * M * N * K * FLOP, "a multiplication and an addition for each term")
     traffic = equation(bytes_, (M * K + K * N + M * N) * element_size, "both operands and the result")

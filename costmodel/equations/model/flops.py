@@ -102,7 +102,9 @@ class Flops(Chapter):
         source="Chowdhery et al. 2022, arXiv 2204.02311, appendix B: 6N + 12 L N H T",
     )
     recomputed_flops = equation(
-        flop, 4 * forward_flops, "forward twice and backward, attention in full: hardware FLOPs with everything recomputed"
+        flop,
+        4 * forward_flops,
+        "forward twice and backward, attention in full: hardware FLOPs with everything recomputed",
     )
     training_flops_causal = equation(
         flop, 3 * forward_flops_causal, "forward and backward, attention causal, nothing recomputed"

@@ -1,0 +1,55 @@
+"""How a training step is evaluated over tables of layouts: which columns make a level of rows, which quantities are wanted.
+
+A quantity is computed once for each distinct row of the first level that holds the columns it depends on.
+"""
+
+from costmodel.equations.parallelism.legality import RULES
+from costmodel.equations.training import OnSwitches, OnTorus
+from costmodel.symbolic import Chapter
+
+STEPS: dict[str, type[Chapter]] = {"switches": OnSwitches, "torus": OnTorus}
+"""The training step on each kind of machine."""
+
+DEGREES = ("tp", "pp", "dp")
+SEARCHED = ("step_time", "allocated", "device_used", "legal", *RULES)
+"""What a search looks at."""
+
+_ANSWERS = frozenset(
+    "step_time step_tokens tokens_per_second model_flops hardware_flops chip_rate mfu mfu_causal hfu "
+    "allocated reserved device_used margin overflow stage_peak memory_use legal".split()
+)
+_ITEMS = ("time_", "total_", "memory_", "rule_")
+
+
+def reported(name: str) -> bool:
+    """Whether one answer shows a quantity."""
+    return name in _ANSWERS or name.startswith(_ITEMS)
+
+
+def _on_switches(axis: str) -> tuple[str, ...]:
+    return (f"domain_{axis}", f"unit_{axis}")
+
+
+def _on_torus(axis: str) -> tuple[str, ...]:
+    return (*(f"{axis}{what}_{along}" for what in ("", "_stride", "_ring") for along in "xyz"), f"{axis}_slices")
+
+
+def _levels(placed: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    return {
+        "once": (),
+        "by_tp": ("tp",),
+        "by_pp": ("pp",),
+        "by_placed_tp": ("tp", *placed["tp"]),
+        "by_degrees": DEGREES,
+        "by_placed_pp": ("tp", "pp", *placed["pp"]),
+        "by_placed_dp": (*DEGREES, *placed["dp"]),
+        "by_degrees_and_placed_tp": (*DEGREES, *placed["tp"]),
+        "layouts": (*DEGREES, *placed["tp"], *placed["pp"], *placed["dp"]),
+    }
+
+
+LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
+    "switches": _levels({axis: _on_switches(axis) for axis in DEGREES}),
+    "torus": _levels({axis: _on_torus(axis) for axis in DEGREES}),
+}
+"""Columns of each level of rows, coarse to fine, for each kind of machine."""

@@ -1,0 +1,51 @@
+"""One layout of one workload, every quantity of the step by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.errors import InputError
+from costmodel.search.candidates import sharding
+from costmodel.search.layout import RECOMPUTE, SCHEDULES, Layout
+from costmodel.search.workload import Overlap, Workload, scalar_inputs
+from costmodel.topology.placements import members
+
+
+def evaluate(workload: Workload, layout: Layout, catalog: Catalog, overlap: Overlap = "modelled") -> Mapping[str, Any]:
+    """Every quantity of the training equations; those along an axis are lists. Raises InputError for an impossible placement."""
+    degrees = {"tp": layout.tp, "pp": layout.pp, "dp": layout.dp}
+    module = math_module(workload)
+    return call(
+        module.evaluate,
+        {
+            **scalar_inputs(workload, catalog, overlap),
+            **members(layout.placement, degrees, workload.machine),
+            **{name: values[0] for name, values in sharding([layout.zero]).items()},
+            "micro_batch_size": layout.micro_batch_size,
+            "schedule": SCHEDULES.index(layout.schedule),
+            "virtual_stages": layout.virtual_stages,
+            "recompute": RECOMPUTE.index(layout.recompute),
+            "sequence_parallel": int(layout.sequence_parallel),
+        },
+    )
+
+
+def math_module(workload: Workload) -> ModuleType:
+    """The generated module of one answer for the kind of machine."""
+    if workload.machine.is_torus:
+        from costmodel.generated import training_on_torus_math as module
+    else:
+        from costmodel.generated import training_on_switches_math as module
+    return module
+
+
+def call(function: Callable[..., Mapping[str, Any]], inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Call a generated function with those of `inputs` that it takes; raises InputError naming one that is missing."""
+    names = function.__code__.co_varnames[: function.__code__.co_kwonlyargcount]
+    missing = [name for name in names if name not in inputs]
+    if missing:
+        raise InputError(f"the equations need {', '.join(missing)}, which this catalog does not give")
+    return function(**{name: inputs[name] for name in names})

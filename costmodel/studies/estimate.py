@@ -1,0 +1,248 @@
+"""What one layout of a training run comes to: the record that `train` and `plan` are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.catalog.entries import Price, Unknown
+from costmodel.report import Scalar
+from costmodel.search.evaluate import call, evaluate
+from costmodel.search.layout import Layout
+from costmodel.search.workload import Workload
+
+TIME_ITEMS = {
+    "matmul": "weight products",
+    "attention": "attention",
+    "elementwise": "norms, activations, accumulation",
+    "loss": "head and loss",
+    "recompute": "recomputation",
+    "tp": "tensor-parallel traffic",
+    "fsdp": "FSDP traffic",
+    "dp": "gradient and weight traffic",
+    "pp": "pipeline messages",
+    "bubble": "pipeline bubble",
+    "optimizer": "optimizer",
+    "other": "outside the model",
+}
+COMMUNICATION = ("tp", "fsdp", "dp", "pp")
+MEMORY_ITEMS = {
+    "parameters": ("memory_weights", "parameters"),
+    "gradients": ("memory_gradients", "gradients"),
+    "optimizer": ("memory_optimizer", "optimizer states"),
+    "activations": ("memory_activations", "kept activations"),
+    "logits": ("memory_logits", "logits and loss"),
+    "buffers": ("memory_buffers", "gathered weights, messages, one layer run again"),
+    "overhead": ("workspace_bytes", "workspaces of the libraries"),
+}
+STAGES = ("first", "middle", "last")
+PHASES = ("forward", "loss", "backward", "optimizer")
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One layout: time and memory item by item, and what the run takes. Seconds, bytes, dollars, joules."""
+
+    model: str
+    on: str
+    chip: str
+    chips: int
+    layout: Layout
+    sequence_length: int
+    global_batch: int
+    step_time_s: float
+    step_time_low_s: float
+    step_time_high_s: float
+    time: Mapping[str, float]
+    communication: Mapping[str, float]
+    memory: Mapping[str, float]
+    worst_stage: str
+    worst_phase: str
+    allocated_bytes: float
+    reserved_bytes: float
+    device_used_bytes: float
+    capacity_bytes: float
+    margin_bytes: float
+    fits: str
+    tokens_per_s: float
+    chip_flops_per_s: float
+    peak_flops_per_s: float
+    mfu: float
+    mfu_causal: float
+    hfu: float
+    train_tokens: int
+    steps: int
+    run_time_s: float
+    chip_time_s: float
+    cost_usd: float
+    energy_j: float
+    price: Price | None
+
+    def record(self) -> dict[str, Scalar]:
+        """The estimate as one flat row, units in the names."""
+        return {
+            "model": self.model,
+            "on": self.on,
+            "chip": self.chip,
+            "chips": self.chips,
+            "layout": str(self.layout),
+            "tp": self.layout.tp,
+            "pp": self.layout.pp,
+            "dp": self.layout.dp,
+            "virtual_stages": self.layout.virtual_stages,
+            "micro_batch_size": self.layout.micro_batch_size,
+            "zero": self.layout.zero,
+            "sequence_parallel": int(self.layout.sequence_parallel),
+            "recompute": self.layout.recompute,
+            "schedule": self.layout.schedule,
+            "placement": self.layout.placement,
+            "sequence_length": self.sequence_length,
+            "global_batch_sequences": self.global_batch,
+            "global_batch_tokens": self.global_batch * self.sequence_length,
+            **self._figures(),
+            **{f"time_{item}_s": seconds for item, seconds in self.time.items()},
+            **{f"total_{item}_s": seconds for item, seconds in self.communication.items()},
+            **{f"memory_{item}_bytes": size for item, size in self.memory.items()},
+            "worst_stage": self.worst_stage,
+            "worst_phase": self.worst_phase,
+        }
+
+    def result(self) -> dict[str, object]:
+        """The estimate as scripts take it: `time` adds up to the step, `memory` to what is allocated."""
+        return {
+            "model": self.model,
+            "on": self.on,
+            "chip": self.chip,
+            "chips": self.chips,
+            "layout": str(self.layout),
+            "sequence_length": self.sequence_length,
+            "global_batch": self.global_batch,
+            **self._figures(),
+            "time": dict(self.time),
+            "communication": dict(self.communication),
+            "memory": dict(self.memory),
+            "worst_stage": self.worst_stage,
+            "worst_phase": self.worst_phase,
+        }
+
+    def items(self) -> list[dict[str, Scalar]]:
+        """One row an item of time and of memory."""
+        who: dict[str, Scalar] = {"model": self.model, "on": self.on, "layout": str(self.layout)}
+        times = [{**who, "kind": "time", "item": name, "value": value, "unit": "s"} for name, value in self.time.items()]
+        sizes = [{**who, "kind": "memory", "item": name, "value": value, "unit": "bytes"} for name, value in self.memory.items()]
+        return times + sizes
+
+    def _figures(self) -> dict[str, Scalar]:
+        return {
+            "step_time_s": self.step_time_s,
+            "step_time_low_s": self.step_time_low_s,
+            "step_time_high_s": self.step_time_high_s,
+            "tokens_per_s": self.tokens_per_s,
+            "chip_flops_per_s": self.chip_flops_per_s,
+            "mfu": self.mfu,
+            "mfu_causal": self.mfu_causal,
+            "hfu": self.hfu,
+            "allocated_bytes": self.allocated_bytes,
+            "reserved_bytes": self.reserved_bytes,
+            "device_used_bytes": self.device_used_bytes,
+            "capacity_bytes": self.capacity_bytes,
+            "margin_bytes": self.margin_bytes,
+            "fits": self.fits,
+            "train_tokens": self.train_tokens,
+            "steps": self.steps,
+            "run_time_s": self.run_time_s,
+            "chip_time_s": self.chip_time_s,
+            "cost_usd": self.cost_usd,
+            "energy_j": self.energy_j,
+            "price_provider": self.price.provider if self.price else None,
+            "price_usd_per_chip_hour": self.price.usd_per_chip_hour.value if self.price else None,
+            "price_date": self.price.usd_per_chip_hour.date if self.price else None,
+        }
+
+
+def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens: int) -> Estimate:
+    """What a layout comes to. Raises InputError for a placement that the machine does not have; rules are not checked."""
+    machine = workload.machine
+    values = evaluate(workload, layout, catalog)
+    low = evaluate(workload, layout, catalog, "perfect")["step_time"]
+    high = evaluate(workload, layout, catalog, "none")["step_time"]
+    price = list_price(machine.cluster.prices)
+    run = _economics(workload, values, catalog, train_tokens, price)
+    stage, phase = _worst(values)
+    return Estimate(
+        model=workload.model.name,
+        on=machine.name_as_typed if machine.slices == 1 else f"{machine.name_as_typed} x {machine.slices} slices",
+        chip=machine.chip.name,
+        chips=machine.chips,
+        layout=layout,
+        sequence_length=workload.sequence_length,
+        global_batch=workload.global_batch,
+        step_time_s=values["step_time"],
+        step_time_low_s=low,
+        step_time_high_s=high,
+        time={item: values[f"time_{item}"] for item in TIME_ITEMS},
+        communication={item: values[f"total_{item}"] for item in COMMUNICATION},
+        memory={item: values[name] for item, (name, _) in MEMORY_ITEMS.items()},
+        worst_stage=stage,
+        worst_phase=phase,
+        allocated_bytes=values["allocated"],
+        reserved_bytes=values["reserved"],
+        device_used_bytes=values["device_used"],
+        capacity_bytes=values["memory_capacity"],
+        margin_bytes=values["margin"],
+        fits="yes" if values["margin"] >= 0 else "no" if values["overflow"] > 0 else "marginal",
+        tokens_per_s=values["tokens_per_second"],
+        chip_flops_per_s=values["chip_rate"],
+        peak_flops_per_s=values["peak"],
+        mfu=values["mfu"],
+        mfu_causal=values["mfu_causal"],
+        hfu=values["hfu"],
+        train_tokens=train_tokens,
+        steps=int(run["steps"]),
+        run_time_s=run["run_time"],
+        chip_time_s=run["chip_time"],
+        cost_usd=run["cost"],
+        energy_j=run["energy"],
+        price=price,
+    )
+
+
+def list_price(prices: tuple[Price, ...]) -> Price | None:
+    """The price that costs are counted at: the first on-demand one of the entry, else the first of any kind."""
+    return next((price for price in prices if price.kind == "on-demand"), prices[0] if prices else None)
+
+
+def _economics(
+    workload: Workload, values: Mapping[str, Any], catalog: Catalog, train_tokens: int, price: Price | None
+) -> Mapping[str, Any]:
+    from costmodel.generated.economics_math import economics
+
+    power = workload.machine.chip.power
+    constants = {name: number.value for name, number in catalog.assumptions("energy").items()}
+    rack = workload.machine.cluster.scale_up.size >= constants.pop("rack_scale_domain")
+    unknown = float("nan")
+    return call(
+        economics,
+        {
+            **constants,
+            "host_power_per_chip": constants["host_power_per_chip_nvl72" if rack else "host_power_per_chip"],
+            "step_time": values["step_time"],
+            "step_tokens": values["step_tokens"],
+            "train_tokens": train_tokens,
+            "chips": workload.machine.chips,
+            "chip_price": unknown if price is None else price.usd_per_chip_hour.value / 3600,
+            "chip_power": unknown if isinstance(power, Unknown) else power.value,
+        },
+    )
+
+
+def _worst(values: Mapping[str, Any]) -> tuple[str, str]:
+    """Names of the stage and the phase with the most memory; one stage alone is `only`."""
+    stage = max(range(len(STAGES)), key=lambda i: values["stage_peak"][i])
+    phase = max(range(len(PHASES)), key=lambda i: values["memory_use"][stage][i])
+    return (STAGES[stage] if values["pp"] > 1 else "only"), PHASES[phase]
+
+
+__all__ = ["COMMUNICATION", "MEMORY_ITEMS", "TIME_ITEMS", "Estimate", "estimate", "list_price"]

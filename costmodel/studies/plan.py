@@ -1,0 +1,294 @@
+"""`plan`: the fastest layouts of a model on a machine, among all that are legal, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.catalog.entries import Model
+from costmodel.errors import InputError
+from costmodel.report import Record, Scalar, Table, human
+from costmodel.search.grid import Grid
+from costmodel.search.layout import Layout
+from costmodel.studies.estimate import TIME_ITEMS, Estimate, estimate
+from costmodel.studies.question import Question, ask, machine_of, searched
+from costmodel.studies.train import assumptions
+from costmodel.studies.training_tables import details
+
+if TYPE_CHECKING:
+    import numpy as np
+
+TIE = 0.05
+"""Layouts this close to the best are not told apart: no model of this kind is nearer to measurements."""
+FRONT_STEP = 0.02
+"""Along the Pareto front, a step is shown when it is this much faster."""
+MOST_SHOWN = 100
+MOST_CHIPS = 64
+"""Up to how many times the chips are tried when nothing fits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A rule and how many layouts broke it first."""
+
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class TooBig:
+    """A fast layout that does not fit, and by how much."""
+
+    layout: Layout
+    step_time_s: float
+    short_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAnswer:
+    """The best layouts, fastest first, and what the search saw beside them.
+
+    `ties` counts the layouts within 5 % of the best; `front` trades step time for memory; `too_big` are faster but do not fit;
+    `remedy` says what would fit when nothing does.
+    """
+
+    best: tuple[Estimate, ...]
+    ties: int
+    front: tuple[Estimate, ...]
+    too_big: tuple[TooBig, ...]
+    rejected: tuple[Rejected, ...]
+    searched: int
+    legal: int
+    fitting: int
+    search_seconds: float
+    remedy: str
+    notes: tuple[str, ...]
+    assumptions: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """1 when nothing fits."""
+        return int(self.fitting == 0)
+
+    def records(self) -> Sequence[Record]:
+        """One row a layout, fastest first."""
+        return [{"rank": rank, **self._standing(found), **found.record()} for rank, found in enumerate(self.best, 1)]
+
+    def long_records(self) -> Sequence[Record]:
+        """One row an item of time or memory of each layout."""
+        return [{"rank": rank, **item} for rank, found in enumerate(self.best, 1) for item in found.items()]
+
+    def results(self) -> Sequence[Mapping[str, object]]:
+        """One object a layout, fastest first."""
+        return [{**found.result(), **self._standing(found), **self._search()} for found in self.best]
+
+    def extras(self) -> Mapping[str, object]:
+        """What was searched, and what was rejected and why."""
+        return {
+            **self._search(),
+            "ties": self.ties,
+            "pareto": [_short(found) for found in self.front],
+            "too_big": [
+                {"layout": str(x.layout), "step_time_s": x.step_time_s, "short_bytes": x.short_bytes} for x in self.too_big
+            ],
+            "remedy": self.remedy or None,
+            "notes": list(self.notes),
+            "assumptions": list(self.assumptions),
+        }
+
+    def tables(self) -> Sequence[Table]:
+        """The best in detail, then the others, the front, what was rejected."""
+        first = self.best[0]
+        shown = [*details(first, self.notes)]
+        shown.insert(1, self._others())
+        if len(self.front) > 1:
+            rows = [(str(f.layout), human.seconds(f.step_time_s), human.size(f.device_used_bytes)) for f in self.front]
+            shown.append(Table("Less memory for more time", ("layout", "step", "memory"), [_split(row) for row in rows]))
+        if self.too_big:
+            rows = [(str(x.layout), human.seconds(x.step_time_s), human.size(x.short_bytes)) for x in self.too_big]
+            shown.append(Table("Faster, but too big", ("layout", "step", "short of"), [_split(row) for row in rows]))
+        shown.append(self._rejections())
+        return [*shown, Table("Assumptions", notes=self.assumptions)]
+
+    def _others(self) -> Table:
+        best = self.best[0].step_time_s
+        rows = [
+            (
+                rank,
+                _layout(found.layout),
+                human.seconds(found.step_time_s),
+                f"+{100 * (found.step_time_s / best - 1):.1f}%",
+                human.percent(found.mfu),
+                human.size(found.device_used_bytes),
+            )
+            for rank, found in enumerate(self.best, 1)
+        ]
+        notes = [f"{self.ties:,} layouts lie within 5 % of the best: such a model does not tell them apart"]
+        notes += [self.remedy] if self.remedy else [] if len(self.best) < 2 else [why(self.best)]
+        return Table("Fastest layouts", ("", "layout", "step", "slower", "MFU", "memory"), rows, notes)
+
+    def _rejections(self) -> Table:
+        rows: list[tuple[Scalar, ...]] = [(f"{r.count:,}", r.reason) for r in self.rejected if r.count]
+        note = (
+            f"{self.searched:,} layouts in {human.seconds(self.search_seconds)}: {self.legal:,} legal, {self.fitting:,} fit; "
+            f"{human.rate(self.searched / self.search_seconds, ' layouts/s')}, time and memory both"
+        )
+        return Table("Rejected, by the first rule broken", ("layouts", "rule"), rows, (note,))
+
+    def _standing(self, found: Estimate) -> dict[str, Scalar]:
+        slower = found.step_time_s / self.best[0].step_time_s - 1
+        return {"slower_than_best": slower, "tie": slower <= TIE}
+
+    def _search(self) -> dict[str, object]:
+        return {
+            "searched": self.searched,
+            "legal": self.legal,
+            "fitting": self.fitting,
+            "search_seconds": self.search_seconds,
+            "rejected": [{"reason": r.reason, "count": r.count} for r in self.rejected],
+        }
+
+
+def plan(
+    model: str | Model,
+    on: str,
+    *,
+    slices: int = 1,
+    sequence_length: int | str | None = None,
+    batch: int | str | None = None,
+    tokens: int | str | None = None,
+    dtype: str | None = None,
+    top: int = 5,
+    catalog: Catalog | Path | None = None,
+    progress: Callable[[float], None] = lambda _: None,
+) -> PlanAnswer:
+    """The fastest layouts of a model on a machine; arguments as those of `train`, `top` says how many.
+
+    `progress` is told the share of the search that is done. Raises InputError, with the nearest valid choice, for anything
+    that cannot be used, and when no layout at all is legal.
+    """
+    if not 1 <= top <= MOST_SHOWN:
+        raise InputError(f"--top {top} is out of range: from 1 to {MOST_SHOWN}")
+    opened = catalog if isinstance(catalog, Catalog) else Catalog.open(catalog)
+    machine = machine_of(on, slices, opened)
+    question = ask(model, machine, opened, sequence_length=sequence_length, batch=batch, tokens=tokens, dtype=dtype)
+    start = perf_counter()
+    grid = searched(question, opened, progress)
+    seconds = perf_counter() - start
+    return _answer(grid, question, opened, top, seconds)
+
+
+def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds: float) -> PlanAnswer:
+    if not grid.legal.any():
+        worst = max(grid.broken, key=lambda rule: grid.broken[rule])
+        raise InputError(
+            f"no layout of {grid.workload.model.name} is legal on {grid.workload.machine.name_as_typed} with "
+            f"{grid.workload.global_batch:,} sequences: most break the rule that {worst}"
+        )
+    fits = grid.fits
+
+    def full(index: tuple[int, ...]) -> Estimate:
+        return estimate(grid.workload, grid.settled(index), catalog, question.train_tokens)
+
+    remedy = ""
+    if fits.any():
+        positions = grid.best(fits, grid.step_time, top)
+        ties = int((fits & (grid.step_time <= grid.step_time[positions[0]] * (1 + TIE))).sum())
+    else:
+        positions = grid.best(grid.legal, grid.device_used, top)
+        ties = 0
+        remedy = _remedy(grid, question, catalog, float(grid.device_used[positions[0]]))
+    best = tuple(full(index) for index in positions)
+    limit = best[0].step_time_s if fits.any() else 0.0
+    too_big = grid.best(grid.legal & ~fits & (grid.step_time < limit), grid.step_time, 3)
+    fitting = grid.count(fits)
+    legal = grid.count(grid.legal)
+    rejected = [Rejected(rule, count) for rule, count in grid.broken.items()]
+    rejected.append(Rejected("the memory of a chip holds it, with what the runtime and its buffers need", legal - fitting))
+    return PlanAnswer(
+        best=best,
+        ties=ties,
+        front=tuple(full(index) for index in front(grid)),
+        too_big=tuple(
+            TooBig(grid.settled(i), float(grid.step_time[i]), float(grid.device_used[i] - grid.capacity)) for i in too_big
+        ),
+        rejected=tuple(sorted(rejected, key=lambda r: -r.count)),
+        searched=grid.searched,
+        legal=legal,
+        fitting=fitting,
+        search_seconds=seconds,
+        remedy=remedy,
+        notes=question.said(grid.workload.global_batch),
+        assumptions=assumptions(best[0], catalog),
+    )
+
+
+def front(grid: Grid) -> list[tuple[int, ...]]:
+    """Positions that fit and that no other beats in both step time and memory, fastest first, thinned to steps of 2 %."""
+    import numpy as np
+
+    where = np.flatnonzero(grid.fits.ravel())
+    if not len(where):
+        return []
+    times, sizes = grid.step_time.ravel()[where], grid.device_used.ravel()[where]
+    order = np.lexsort((sizes, times))
+    lightest = np.minimum.accumulate(sizes[order])
+    keep = order[np.flatnonzero(np.diff(lightest, prepend=np.inf) < 0)]
+    shown: list[int] = []
+    for i in keep:
+        if not shown or times[i] > times[shown[-1]] * (1 + FRONT_STEP):
+            shown.append(int(i))
+    return [tuple(map(int, np.unravel_index(where[i], grid.fits.shape))) for i in shown[:8]]
+
+
+def why(best: Sequence[Estimate]) -> str:
+    """In what the best beats the next that splits the model otherwise, and what it pays for that."""
+    first = best[0]
+    other = next((b for b in best[1:] if (b.layout.tp, b.layout.pp) != (first.layout.tp, first.layout.pp)), best[1])
+    changes = {item: other.time[item] - first.time[item] for item in TIME_ITEMS}
+    told = sorted((item for item in changes if abs(changes[item]) > 0.005 * first.step_time_s), key=lambda i: -abs(changes[i]))
+    gains = [f"{human.seconds(changes[i])} less of {TIME_ITEMS[i]}" for i in told if changes[i] > 0]
+    losses = [f"{human.seconds(-changes[i])} more of {TIME_ITEMS[i]}" for i in told if changes[i] < 0]
+    versus = f"against tp={other.layout.tp} pp={other.layout.pp} v={other.layout.virtual_stages} recompute={other.layout.recompute}"
+    if not told:
+        return f"{versus} the best differs by less than half a percent in every item"
+    return f"{versus} the best has " + ", ".join(gains + losses)
+
+
+def _remedy(grid: Grid, question: Question, catalog: Catalog, least: float) -> str:
+    """By how much nothing fits, and on how many chips it would."""
+    machine = grid.workload.machine
+    short = f"nothing fits: the smallest layout is {human.size(least - grid.capacity)} over the memory of a chip"
+    name = machine.cluster.name
+    chips = machine.chips
+    while chips < MOST_CHIPS * machine.chips:
+        chips *= 2
+        try:
+            larger = machine_of(f"{name}:{chips}", 1, catalog)
+            workload = replace(question.workload, machine=larger)
+            if searched(replace(question, workload=workload), catalog).fits.any():
+                return f"{short}; {name}:{chips} would hold it"
+        except InputError:
+            break
+    return f"{short}; a shorter sequence, a smaller model or a chip with more memory would help"
+
+
+def _layout(layout: Layout) -> str:
+    return str(layout).replace("recompute=", "recompute=").rsplit(" placement=", 1)[0]
+
+
+def _split(row: tuple[str, str, str]) -> tuple[str, str, str]:
+    return (row[0].rsplit(" placement=", 1)[0], row[1], row[2])
+
+
+def _short(found: Estimate) -> dict[str, object]:
+    return {
+        "layout": str(found.layout),
+        "step_time_s": found.step_time_s,
+        "device_used_bytes": found.device_used_bytes,
+        "allocated_bytes": found.allocated_bytes,
+    }

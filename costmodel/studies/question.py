@@ -1,0 +1,97 @@
+"""What `train` and `plan` are asked, made definite: names resolved, defaults taken and said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.catalog.counts import parameter_counts
+from costmodel.catalog.entries import Model
+from costmodel.catalog.models import resolve_model
+from costmodel.catalog.units import parse_count
+from costmodel.errors import InputError
+from costmodel.search.batch import Batch, parse_batch
+from costmodel.search.candidates import candidates
+from costmodel.search.grid import Grid, search
+from costmodel.search.workload import Workload, check_model, default_dtype
+from costmodel.topology.machine import Machine, parse_machine
+
+LONGEST_SEQUENCE = 2**24
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A model, a machine, and a batch that may still be rounded."""
+
+    workload: Workload
+    batch: Batch
+    train_tokens: int
+    notes: tuple[str, ...]
+
+    def with_sequences(self, sequences: int) -> Workload:
+        """The workload with its batch settled."""
+        return replace(self.workload, global_batch=sequences)
+
+    def said(self, sequences: int) -> tuple[str, ...]:
+        """What was assumed and rounded, in sentences."""
+        rounding = self.batch.note(sequences, self.workload.sequence_length)
+        return (*self.notes, *([rounding] if rounding else []))
+
+
+def ask(
+    model: str | Model,
+    machine: Machine,
+    catalog: Catalog,
+    *,
+    sequence_length: int | str | None,
+    batch: int | str | None,
+    tokens: int | str | None,
+    dtype: str | None,
+) -> Question:
+    """Make a question definite. Raises InputError for a name, number or model that cannot be used."""
+    shape = resolve_model(model, catalog) if isinstance(model, str) else model
+    check_model(shape)
+    defaults = catalog.assumptions("workload")
+    notes = list(machine.notes)
+    if sequence_length is None:
+        length = min(int(defaults["sequence_length"].value), shape.max_sequence)
+        notes.append(f"sequences of {length:,} tokens assumed (--seq)")
+    else:
+        length = parse_count(str(sequence_length), "sequence length")
+        if length > LONGEST_SEQUENCE:
+            raise InputError(f"a sequence of {length:,} tokens is longer than {LONGEST_SEQUENCE:,}, the most that is considered")
+        if length > shape.max_sequence:
+            notes.append(f"{shape.name} was published for sequences up to {shape.max_sequence:,}")
+    parameters = parameter_counts(shape)["parameters"]
+    asked = parse_batch(None if batch is None else str(batch), length, parameters, defaults)
+    if batch is None:
+        notes.append(f"a batch of {asked.tokens:,} tokens assumed (--batch)")
+    if tokens is None:
+        train_tokens = int(defaults["train_tokens"].value)
+        notes.append(f"a run of {train_tokens:,} tokens assumed (--tokens)")
+    else:
+        train_tokens = parse_count(str(tokens), "tokens")
+    precision = dtype or default_dtype(machine.chip)
+    return Question(Workload(machine, shape, length, 1, precision), asked, train_tokens, tuple(notes))
+
+
+def machine_of(on: str, slices: int, catalog: Catalog) -> Machine:
+    """The machine that `--on` and `--slices` name."""
+    return parse_machine(on, slices, catalog)
+
+
+def searched(question: Question, catalog: Catalog, progress: object = None) -> Grid:
+    """The grid of all layouts, at the first batch that any legal layout divides.
+
+    Where the batch may be rounded, sizes that divide well over the chips are tried in turn.
+    """
+    slack = catalog.assumptions("workload")["batch_rounding"].value
+    workload = question.workload
+    grids: list[Grid] = []
+    for sequences in question.batch.candidates(workload.machine.chips, workload.sequence_length, slack):
+        settled = question.with_sequences(sequences)
+        tell = progress if callable(progress) else (lambda _: None)
+        grids.append(search(settled, catalog, candidates(settled.model.layers, sequences), tell))
+        if grids[-1].legal.any():
+            return grids[-1]
+    return grids[0]

@@ -1,0 +1,158 @@
+"""`train`: what a training step costs, item by item, under a given layout or the best one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.catalog.entries import Model
+from costmodel.errors import InputError
+from costmodel.report import Record, Table
+from costmodel.search.candidates import candidates
+from costmodel.search.evaluate import evaluate, math_module
+from costmodel.search.grid import Grid, search
+from costmodel.search.layout import Layout, parse_layout
+from costmodel.search.nearest import nearest_legal
+from costmodel.search.workload import Workload
+from costmodel.studies.estimate import Estimate, estimate
+from costmodel.studies.question import Question, ask, machine_of, searched
+from costmodel.studies.training_tables import comparison, details
+
+
+@dataclass(frozen=True, slots=True)
+class TrainAnswer:
+    """Estimates, one a model in the order asked, with what was assumed of each."""
+
+    estimates: tuple[Estimate, ...]
+    notes: tuple[tuple[str, ...], ...]
+    assumptions: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """1 when any of them surely does not fit."""
+        return int(any(found.fits == "no" for found in self.estimates))
+
+    def records(self) -> Sequence[Record]:
+        """One row a model."""
+        return [found.record() for found in self.estimates]
+
+    def long_records(self) -> Sequence[Record]:
+        """One row an item of time or memory."""
+        return [item for found in self.estimates for item in found.items()]
+
+    def results(self) -> Sequence[Mapping[str, object]]:
+        """One object a model."""
+        return [
+            found.result() | {"notes": list(notes)} for found, notes in zip(self.estimates, self.notes, strict=True)
+        ]
+
+    def extras(self) -> Mapping[str, object]:
+        """What all of them assume."""
+        return {"assumptions": list(self.assumptions)}
+
+    def tables(self) -> Sequence[Table]:
+        """A comparison when there are several, then the details of each."""
+        several = [comparison(self.estimates)] if len(self.estimates) > 1 else []
+        each = [table for found, notes in zip(self.estimates, self.notes, strict=True) for table in details(found, notes)]
+        return [*several, *each, Table("Assumptions", notes=self.assumptions)]
+
+
+def train(
+    models: str | Model | Sequence[str | Model],
+    on: str,
+    *,
+    layout: str | Layout | None = None,
+    slices: int = 1,
+    sequence_length: int | str | None = None,
+    batch: int | str | None = None,
+    tokens: int | str | None = None,
+    dtype: str | None = None,
+    catalog: Catalog | Path | None = None,
+) -> TrainAnswer:
+    """The cost of a training step of each model on a machine.
+
+    Args:
+        models: names, sizes such as `70B`, paths of config.json, or records of the catalog.
+        on: the machine, such as `dgx-h100:512` or `tpu-v5p:8x16x16`.
+        layout: as `parse_layout` takes it; each model's fastest layout that fits when it is left out.
+        slices: torus slices of that shape, joined by the data-centre network.
+        sequence_length: tokens of a sequence.
+        batch: sequences of a step, or tokens with a suffix such as `16M`.
+        tokens: of the whole run, for days and money.
+        dtype: bf16 or fp16.
+        catalog: an open catalog, or a folder of entries to lay over the shipped one.
+
+    Raises InputError, with the nearest valid choice, for anything that cannot be used.
+
+    """
+    opened = catalog if isinstance(catalog, Catalog) else Catalog.open(catalog)
+    machine = machine_of(on, slices, opened)
+    several = [models] if isinstance(models, str | Model) else list(models)
+    found, notes = [], []
+    for model in several:
+        question = ask(
+            model, machine, opened, sequence_length=sequence_length, batch=batch, tokens=tokens, dtype=dtype
+        )
+        workload, chosen = _settle(question, layout, opened)
+        found.append(estimate(workload, chosen, opened, question.train_tokens))
+        notes.append(question.said(workload.global_batch))
+    return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0], opened))
+
+
+def _settle(question: Question, layout: str | Layout | None, catalog: Catalog) -> tuple[Workload, Layout]:
+    """The workload with its batch, and the layout: as given, if it keeps the rules, or the best."""
+    if layout is None:
+        grid = searched(question, catalog)
+        return grid.workload, best_layout(grid)
+    chips = question.workload.machine.chips
+    given = parse_layout(layout, chips) if isinstance(layout, str) else layout
+    if given.chips != chips:
+        raise InputError(f"the layout takes {given.chips} chips, the machine has {chips}")
+    workload = question.with_sequences(question.batch.rounded_for(given, question.workload.sequence_length))
+    broken = broken_rules(workload, given, catalog)
+    if broken:
+        near = nearest_legal(search(workload, catalog, candidates(workload.model.layers, workload.global_batch)), given)
+        hint = f'; the nearest legal one is "{near}"' if near else "; no layout of this model is legal on this machine"
+        raise InputError(f"illegal layout: {' and '.join(broken)} does not hold{hint}")
+    return workload, given
+
+
+def best_layout(grid: Grid) -> Layout:
+    """The fastest layout that fits; where none does, the legal one that is nearest to fitting.
+
+    Raises InputError when no layout is legal.
+    """
+    if not grid.legal.any():
+        worst = max(grid.broken, key=lambda rule: grid.broken[rule])
+        raise InputError(
+            f"no layout of {grid.workload.model.name} is legal on {grid.workload.machine.name_as_typed} "
+            f"with {grid.workload.global_batch} sequences: most break the rule that {worst}"
+        )
+    fitting = grid.best(grid.fits, grid.step_time, 1)
+    return grid.settled(fitting[0] if fitting else grid.best(grid.legal, grid.device_used, 1)[0])
+
+
+def broken_rules(workload: Workload, layout: Layout, catalog: Catalog) -> list[str]:
+    """What each rule that a layout breaks asks for."""
+    values = evaluate(workload, replace(layout), catalog)
+    meaning = math_module(workload).MEANING
+    return [meaning[name] for name, value in values.items() if name.startswith("rule_") and value <= 0]
+
+
+def assumptions(found: Estimate, catalog: Catalog) -> tuple[str, ...]:
+    """What every estimate of this kind takes for given, with dates."""
+    price = found.price
+    lines = [
+        f"bf16 or fp16 matrix products at the share of peak that training sustains ({found.chip}); see `costmodel hardware show {found.chip}`",
+        "memory by Megatron-LM's recipe on GPUs (2 + 4 + 12 bytes a weight) and MaxText's on TPUs (4 + 4 + 8)",
+        "step interval: all communication hidden where it can be, to none hidden; not an error bar",
+        "no failures, no evaluation, no data stalls",
+    ]
+    if price:
+        number = price.usd_per_chip_hour
+        lines.append(f"price {number.value:g} USD a chip and hour: {price.provider}, {price.kind}, {number.date} ({number.confidence})")
+    else:
+        lines.append(f"no list price is known for {found.on.split(':')[0]}")
+    return tuple(lines)

@@ -1,0 +1,95 @@
+"""Tables for people about training estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from costmodel.report import Table, human
+from costmodel.studies.estimate import COMMUNICATION, MEMORY_ITEMS, TIME_ITEMS, Estimate
+
+SMALLEST_SHARE = 5e-4
+"""Items below this share of a step are left out of the table; CSV and JSON have them."""
+
+
+def details(found: Estimate, notes: Sequence[str]) -> list[Table]:
+    """One estimate: the answer in short, time and memory item by item."""
+    return [summary(found, notes), time_table(found), memory_table(found)]
+
+
+def summary(found: Estimate, notes: Sequence[str]) -> Table:
+    """The answer in short."""
+    step = f"{human.seconds(found.step_time_s)}  ({human.seconds(found.step_time_low_s)} to {human.seconds(found.step_time_high_s)})"
+    tokens = found.global_batch * found.sequence_length
+    rows = [
+        ("layout", str(found.layout).rsplit(" placement=", 1)[0]),
+        ("placement", found.layout.placement),
+        ("batch", f"{found.global_batch:,} sequences of {found.sequence_length:,} = {human.count(tokens)} tokens"),
+        ("step time", step),
+        ("throughput", f"{human.rate(found.tokens_per_s, 'tokens/s')}, {human.flops(found.chip_flops_per_s)} a chip"),
+        ("MFU", f"{human.percent(found.mfu)} (attention causal {human.percent(found.mfu_causal)}, hardware {human.percent(found.hfu)})"),
+        ("memory", f"{human.size(found.device_used_bytes)} of {human.size(found.capacity_bytes)}: fits {found.fits}"),
+        ("run", _run(found)),
+    ]
+    return Table(f"{found.model} on {found.on} ({found.chips:,} x {found.chip})", ("", ""), rows, tuple(notes))
+
+
+def _run(found: Estimate) -> str:
+    parts = [
+        f"{human.count(found.train_tokens)} tokens in {human.duration(found.run_time_s)}",
+        f"{human.count(found.chip_time_s / 3600)} chip-hours",
+        human.dollars(found.cost_usd),
+        human.energy(found.energy_j),
+    ]
+    return ", ".join(part for part in parts if part != human.UNKNOWN)
+
+
+def time_table(found: Estimate) -> Table:
+    """What the slowest stage does and waits for in a step."""
+    rows = [
+        (
+            label,
+            human.seconds(found.time[item]),
+            human.seconds(found.communication[item]) if item in COMMUNICATION else "",
+            human.percent(found.time[item] / found.step_time_s),
+        )
+        for item, label in TIME_ITEMS.items()
+        if found.time[item] > SMALLEST_SHARE * found.step_time_s or found.communication.get(item, 0) > SMALLEST_SHARE * found.step_time_s
+    ]
+    rows.append(("step", human.seconds(found.step_time_s), "", human.percent(1.0)))
+    return Table("Time of a step", ("item", "shows", "in all", "share"), rows)
+
+
+def memory_table(found: Estimate) -> Table:
+    """What the fullest stage holds at its fullest moment."""
+    rows = [
+        (label, human.size(found.memory[item]), human.percent(found.memory[item] / found.capacity_bytes))
+        for item, (_, label) in MEMORY_ITEMS.items()
+        if found.memory[item] > 0
+    ]
+    rows += [
+        ("allocated", human.size(found.allocated_bytes), human.percent(found.allocated_bytes / found.capacity_bytes)),
+        ("reserved by the allocator", human.size(found.reserved_bytes), human.percent(found.reserved_bytes / found.capacity_bytes)),
+        ("used on the device", human.size(found.device_used_bytes), human.percent(found.device_used_bytes / found.capacity_bytes)),
+        ("capacity", human.size(found.capacity_bytes), human.percent(1.0)),
+    ]
+    stage = "the only stage" if found.worst_stage == "only" else f"the {found.worst_stage} stage"
+    moment = {"loss": "at the loss", "optimizer": "in the optimizer step"}.get(found.worst_phase, f"in the {found.worst_phase} pass")
+    return Table("Memory of a chip", ("item", "size", "of capacity"), rows, (f"fullest on {stage}, {moment}",))
+
+
+def comparison(estimates: Sequence[Estimate]) -> Table:
+    """Several models side by side."""
+    rows = [
+        (
+            found.model,
+            human.seconds(found.step_time_s),
+            human.rate(found.tokens_per_s, "tok/s"),
+            human.percent(found.mfu),
+            human.size(found.device_used_bytes),
+            found.fits,
+            human.duration(found.run_time_s),
+            human.dollars(found.cost_usd),
+        )
+        for found in estimates
+    ]
+    return Table("Models", ("model", "step", "throughput", "MFU", "memory", "fits", "run", "cost"), rows)
