@@ -14,9 +14,11 @@ from pathlib import Path
 from costmodel.catalog.browse import facts_of, load
 from costmodel.catalog.catalog import KINDS, Catalog, check_names, read_assumptions
 from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number
+from costmodel.catalog.sizes import standard_rule
 from costmodel.errors import CatalogError, InputError, nearest
 
 FOLDERS = (*KINDS, "assumptions", "models")
+_HEADLINE = 0.1  # of the published number of parameters of a model without an exact count
 _DIGITS = 0.02  # what is printed twice, in two units or rounded, may differ by so much
 
 
@@ -58,6 +60,7 @@ def lint(catalog: Catalog) -> Report:
                 problems.append(Problem(catalog.shown(path), 0, "", str(error)))
     try:
         files += bool(catalog.sources)
+        files += bool(standard_rule(catalog))
     except CatalogError as error:
         problems.append(_from_error(error))
     return Report(
@@ -77,7 +80,7 @@ def _misplaced(catalog: Catalog) -> Iterator[Problem]:
         for path in sorted([*root.rglob("*.yaml"), *root.rglob("*.yml"), *root.rglob("*.json")]):
             inside = path.relative_to(root)
             is_entry = len(inside.parts) == 2 and inside.parts[0] in FOLDERS and path.suffix == ".yaml"
-            if is_entry or inside == Path("sources.yaml"):
+            if is_entry or inside in (Path("sources.yaml"), Path("models/standard/rule.yaml")):
                 continue
             message = f"nothing reads this file: entries are {', '.join(f'{folder}/NAME.yaml' for folder in FOLDERS)}"
             yield Problem(catalog.shown(path), 0, "", message)
@@ -105,9 +108,7 @@ def _names(catalog: Catalog, kind: str) -> Iterator[Problem]:
 
 def _entry_problems(catalog: Catalog, kind: str, path: Path) -> Iterator[Problem]:
     if kind == "models":
-        from costmodel.catalog.models import read_model
-
-        read_model(catalog, path)
+        yield from _model(catalog, path)
         return
     if kind == "assumptions":
         block = catalog.read(path)
@@ -122,6 +123,21 @@ def _entry_problems(catalog: Catalog, kind: str, path: Path) -> Iterator[Problem
         yield from _link(entry)
     else:
         yield from _cluster(catalog, entry, path)
+
+
+def _model(catalog: Catalog, path: Path) -> Iterator[Problem]:
+    from costmodel.catalog.counts import parameter_counts
+    from costmodel.catalog.models import read_model
+
+    model, block = read_model(catalog, path), catalog.read(path)
+    counted = parameter_counts(model)["parameters"]
+    if model.checkpoint_parameters:
+        if counted != model.checkpoint_parameters:
+            message = f"the sizes give {counted:,} parameters, {counted - model.checkpoint_parameters:+,} of this"
+            yield _from_error(block.error(message, "checkpoint_parameters"))
+    elif model.published_parameters and abs(counted / model.published_parameters.value - 1) > _HEADLINE:
+        message = f"the sizes give {counted:,} parameters; headlines are rounded by less than {_HEADLINE:.0%}"
+        yield _from_error(block.error(message, "published_parameters"))
 
 
 def _sources(catalog: Catalog, facts: Mapping[str, Fact]) -> Iterator[Problem]:

@@ -50,7 +50,7 @@ def standard_model(text: str, catalog: Catalog) -> Model:
 
     Raises InputError when `text` is not a number of parameters with M, B or T, or is out of the rule's range.
     """
-    rule = _rule(catalog)
+    rule = standard_rule(catalog)
     size = _parse(text, rule)
     name = size_name(size)
     if size in rule.published:
@@ -113,7 +113,7 @@ def _shape(rule: Rule, layers: int, size: int, name: str) -> Model | None:
             max_sequence=rule.max_sequence,
             source=rule.source,
             confidence="derived",
-            note="a standard shape: see docs/reference/standard-sizes.md",
+            note=f"a standard shape: {rule.width_per_layer} features of width a layer, the feed-forward fills the size",
         )
 
     # Parameters are linear in the width of the feed-forward, so that two counts give the width that fills the size.
@@ -122,7 +122,8 @@ def _shape(rule: Rule, layers: int, size: int, name: str) -> Model | None:
     return of_width(steps * rule.ffn_multiple) if steps > 0 else None
 
 
-def _rule(catalog: Catalog) -> Rule:
+def standard_rule(catalog: Catalog) -> Rule:
+    """The rule in models/standard/rule.yaml, a user's own before the shipped one; raises CatalogError when it is bad."""
     folders = [folder / "standard" for folder in catalog.shelf("models").folders]
     path = next(
         (folder / "rule.yaml" for folder in folders if (folder / "rule.yaml").is_file()), Path(folders[-1], "rule.yaml")

@@ -223,11 +223,15 @@ class ModelDetails:
             ("published", _published(model)),
             (
                 f"training, a token at {self.sequence_length:,} tokens",
-                human.number(self._token()["training_flops_per_token"]),
+                human.rate(self._token()["training_flops_per_token"], "FLOP"),
             ),
             ("KV cache a token, 16 bit", human.size(self._token()["kv_cache_bytes_per_token"])),
         ]
-        shape = [(name.replace("_", " "), _cell(value)) for name, value in _shape(model).items() if value not in _ABSENT]
+        shape = [
+            (name.replace("_", " "), _cell(value))
+            for name, value in _shape(model).items()
+            if _present(name, value, model)
+        ]
         return [
             Table(
                 f"Parameters of {model.name}", ("item", "layers", "each", "parameters", "share"), items, self._notes()
@@ -297,8 +301,10 @@ def _shape(model: Model) -> dict[str, object]:
     return shape
 
 
-_ABSENT = (0, False, "none")
-"""Values of the shape that say that something is not there: not printed for people."""
+def _present(name: str, value: object, model: Model) -> bool:
+    """Whether a field says that something is there: what is not there is not printed for people."""
+    return value not in (0, "none") and (name != "window_every" or bool(model.window))
+
 
 _NOT_SHAPE = (
     "name",

@@ -8,6 +8,7 @@ import pytest
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model, Recurrent
+from costmodel.catalog.lint import lint
 from costmodel.catalog.models import read_models, resolve_model
 from costmodel.catalog.shape import ATTENTION_BIASES, NORMS, QK_NORMS, RECURRENT_KINDS, equation_inputs
 from costmodel.equations.model import parameters as equations
@@ -253,3 +254,25 @@ def test_labels_are_those_of_the_equations():
 def test_a_model_fills_in_every_input_that_it_owns():
     owned = {e.name for system in (Flops.system, KeyValueCache.system) for e in system.inputs() if e.owner == "model"}
     assert set(equation_inputs(MODELS[0])) == owned
+
+
+def test_the_check_of_a_catalog_holds_counts_against_what_is_published(write):
+    published = "published_parameters: 1000000.0\n"
+    for text, said in (
+        (TINY + "checkpoint_parameters: 1400\n", "checkpoint_parameters: the sizes give 1,352 parameters, -48 of this"),
+        (
+            TINY + published,
+            "published_parameters: the sizes give 1,352 parameters; headlines are rounded by less than 10%",
+        ),
+        (TINY + "checkpoint_parameters: 1352\n" + published, ""),
+    ):
+        problems = lint(Catalog.open(write(text))).problems
+        assert [str(problem).partition(".yaml:")[2].partition(": ")[2] for problem in problems] == (
+            [said] if said else []
+        ), problems
+
+
+def test_the_check_of_a_catalog_reads_the_rule_of_sizes(tmp_path):
+    (tmp_path / "models" / "standard").mkdir(parents=True)
+    (tmp_path / "models" / "standard" / "rule.yaml").write_text("name: rule\n")
+    assert "the key 'source' is missing" in str(lint(Catalog.open(tmp_path)).problems[0])
