@@ -8,8 +8,9 @@ import pytest
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model, Recurrent
+from costmodel.catalog.huggingface_kinds import READERS
 from costmodel.catalog.lint import lint
-from costmodel.catalog.models import read_models, resolve_model
+from costmodel.catalog.models import OPTIONAL, REQUIRED, read_models, resolve_model
 from costmodel.catalog.shape import ATTENTION_BIASES, NORMS, QK_NORMS, RECURRENT_KINDS, equation_inputs
 from costmodel.equations.model import parameters as equations
 from costmodel.equations.model.cache import KeyValueCache
@@ -276,3 +277,9 @@ def test_the_check_of_a_catalog_reads_the_rule_of_sizes(tmp_path):
     (tmp_path / "models" / "standard").mkdir(parents=True)
     (tmp_path / "models" / "standard" / "rule.yaml").write_text("name: rule\n")
     assert "the key 'source' is missing" in str(lint(Catalog.open(tmp_path)).problems[0])
+
+
+def test_the_reference_names_every_key_and_every_kind():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "model-files.md").read_text(encoding="utf-8")
+    for name in (*REQUIRED, *OPTIONAL, *READERS):
+        assert f"`{name}`" in page
