@@ -58,6 +58,13 @@ LEVELS = (
 )
 WHOLE = {"repeats": (KIND,), "micro": (SIZE,), "ways": ()}
 REAL = {"alpha": (), "weight": (KIND,), "share": (PHASE,), "cost": (KIND, PHASE), "stretch": (SIZE,)}
+BITS = {"ceil_log2": ceil_log2, "floor_log2": floor_log2, "ones_below": ones_below}
+WHOLE_KINDS = ("sum", "product", "up", "down", *BITS, "extremes", "nearest", "along", "rows", "select")
+AT = {"at_best": at_best, "at_worst": at_worst}
+REAL_KINDS = (
+    *("sum", "less", "product", "ratio", "extremes", "root", "power", "log", "halves", "whole", "chance"),
+    *("along", "rows", "select", "choose", *AT),
+)
 
 
 @dataclass(frozen=True)
@@ -93,13 +100,12 @@ class _Maker:
             return row(x, axis, self.pick(axis.labels))
         return {"total": total, "best": best, "worst": worst}[how](x, axis)
 
-    def whole_number(self, depth):
-        """A whole number of at least 1, or 0 from a logarithm."""
-        if depth == 0 or self.draw(st.integers(0, 3)) == 0:
+    def whole_number(self, depth, kind=None):
+        """A whole number of at least 1; `kind` is its outermost function."""
+        if depth == 0 or (kind is None and self.draw(st.integers(0, 3)) == 0):
             return self.pick([*self.whole, sp.Integer(1), sp.Integer(7)])
         a, b = self.whole_number(depth - 1), self.whole_number(depth - 1)
-        kinds = ("sum", "product", "up", "down", "bits", "bits", "extremes", "nearest")
-        kind = self.pick((*kinds, "along", "along", "rows", "select"))
+        kind = kind or self.pick(WHOLE_KINDS)
         if kind == "sum":
             return a + b
         if kind == "product":
@@ -108,8 +114,8 @@ class _Maker:
             return ceil_divide(a, b + 1)
         if kind == "down":
             return floor_divide(a, b + 1) + 1
-        if kind == "bits":
-            return self.pick((ceil_log2, floor_log2, ones_below))(a + 1) + 1
+        if kind in BITS:
+            return BITS[kind](a + 1) + 1
         if kind == "extremes":
             return self.pick((smallest, largest))(a, b, self.whole_number(0))
         if kind == "nearest":
@@ -133,12 +139,11 @@ class _Maker:
             return Not(both(simple, other))
         return (both if kind == "both" else either)(simple, other)
 
-    def number(self, depth):
-        """A positive number."""
-        if depth == 0 or self.draw(st.integers(0, 4)) == 0:
+    def number(self, depth, kind=None):
+        """A positive number; `kind` is its outermost function."""
+        if depth == 0 or (kind is None and self.draw(st.integers(0, 4)) == 0):
             return self.pick([*self.real, *self.whole, sp.Rational(3, 7)])
-        kinds = ("sum", "less", "product", "ratio", "extremes", "root", "power", "log", "halves", "whole", "chance")
-        kind = self.pick((*kinds, "along", "along", "rows", "select", "choose", "at", "at"))
+        kind = kind or self.pick(REAL_KINDS)
         if kind == "whole":
             return self.whole_number(depth)
         if kind == "chance":
@@ -159,14 +164,13 @@ class _Maker:
             "choose": lambda: choose(sp.Symbol("mode"), {"plain": a, "eager": b, "lazy": self.number(0)}),
             "halves": lambda: (a + b) / 2 + sp.Rational(1, 6),
         }
-        return simple[kind]() if kind in simple else self.at_key(a, depth)
+        return simple[kind]() if kind in simple else self.at_key(a, depth, AT[kind])
 
-    def at_key(self, a, depth):
-        key = ceil_divide(self.whole_number(depth) * self.whole_number(0), 4)
-        held = [axis for axis in (KIND, PHASE) if axis.name in self.axes(key) | self.axes(a)]
-        if not held:
-            return self.at_key(a * sp.Symbol("cost"), depth)
-        return self.pick((at_best, at_worst))(a, key, self.pick(held))
+    def at_key(self, a, depth, how):
+        """The value of a where a key is extreme; coarse keys, so that some rows tie."""
+        key = ceil_divide(sp.Symbol("repeats") * self.whole_number(depth), 4)
+        value = a * sp.Symbol("cost") if KIND.name not in self.axes(a) else a
+        return how(value, key, KIND)
 
 
 @st.composite
@@ -179,9 +183,9 @@ def systems(draw, least=2, most=8):
         system.input(name, count, "an input", axes=axes)
     system.input("mode", count, "a choice", axes=(SIZE,), labels=MODES)
     maker = _Maker(draw, system)
-    for i in range(draw(st.integers(least, most))):
-        whole = draw(st.booleans())
-        x = smallest(maker.whole_number(3), 10**6) if whole else maker.number(3)
+    kinds = [(True, kind) for kind in WHOLE_KINDS] + [(False, kind) for kind in REAL_KINDS]
+    for i, (whole, kind) in enumerate(draw(st.permutations(kinds))[: draw(st.integers(least, most))]):
+        x = smallest(maker.whole_number(3, kind), 10**6) if whole else maker.number(3, kind)
         symbol = system.define(f"q{i}", count, x, f"quantity {i}")
         (maker.whole if whole else maker.real).append(symbol)
     return Drawn(system, tuple(name for name, e in system.equations.items() if not e.is_input))
