@@ -18,7 +18,7 @@ from math import prod
 from typing import Literal, Protocol
 
 from costmodel.catalog.entries import Chip, Cluster, Fact, Level, Link
-from costmodel.errors import InputError
+from costmodel.errors import CatalogError, InputError
 from costmodel.topology import slices as shapes_of
 
 LARGEST_MACHINE = 2**20
@@ -140,7 +140,7 @@ def parse_machine(on: str, slices: int, catalog: Entries) -> Machine:
     if slices > 1 and not torus:
         raise InputError(
             f"--slices is for torus slices, and {cluster.name} has none; put the size in the name, "
-            f"such as {cluster.name}:{cluster.scale_up.size * slices}"
+            f"such as {cluster.name}:{_forms(cluster)[0]}"
         )
     if torus:
         dimensions, notes = _torus(cluster, numbers, slices, catalog)
@@ -161,7 +161,8 @@ def _split_name(on: str) -> tuple[str, str | None]:
     if not squeezed or len(on) > 100:
         raise InputError("expected a cluster and its size, such as dgx-h100:512 or tpu-v5p:8x8x8")
     if squeezed != on:
-        raise InputError(f"{on!r} has spaces or unusual characters; did you mean {squeezed}?")
+        hint = f"did you mean {squeezed}?" if re.fullmatch(r"[\w.:-]+", squeezed, re.ASCII) else "such as dgx-h100:512"
+        raise InputError(f"{on!r} has spaces or unusual characters; {hint}")
     name, colon, size = on.partition(":")
     return name, size if colon else None
 
@@ -188,11 +189,11 @@ def _cluster(name: str, size: str | None, on: str, catalog: Entries) -> tuple[Cl
 
 def _forms(cluster: Cluster) -> tuple[str, ...]:
     """Examples of sizes of `cluster`, as they are typed."""
-    if cluster.scale_up.kind != "torus":
-        size = cluster.scale_up.size
-        return (str(4 * size), f"4x{size}")
-    shape = shapes_of.text(shapes_of.smallest(cluster.scale_up, 4 * cluster.chips_per_host))
-    return (str(4 * cluster.chips_per_host), shape)
+    if cluster.scale_up.kind == "torus":
+        shape = shapes_of.smallest(cluster.scale_up, 4 * cluster.chips_per_host)
+        return (str(prod(shape)), shapes_of.text(shape))
+    size = cluster.scale_up.size
+    return (str(4 * size), f"4x{size}") if cluster.network else (str(size),)
 
 
 def _named_slice(name: str, catalog: Entries) -> tuple[Cluster, tuple[int, ...]] | None:
@@ -202,6 +203,8 @@ def _named_slice(name: str, catalog: Entries) -> tuple[Cluster, tuple[int, ...]]
         return None
     try:
         cluster = catalog.cluster(prefix)
+    except CatalogError:
+        raise
     except InputError:
         return None
     scale_up = cluster.scale_up
@@ -245,6 +248,8 @@ def _switched(
 ) -> tuple[tuple[Dimension, ...], tuple[str, ...]]:
     """The fast domain and the levels of the network above it."""
     scale_up = cluster.scale_up
+    if not cluster.network and prod(numbers) > scale_up.size:
+        raise InputError(f"{cluster.name} has no network between its hosts: at most {cluster.name}:{scale_up.size}")
     used, domains = _domains(cluster, numbers)
     notes: tuple[str, ...] = ()
     if not numbers:
@@ -256,8 +261,6 @@ def _switched(
     link = catalog.link(scale_up.link)
     kind: Kind = "mesh" if scale_up.kind == "mesh" else "switch"
     domain = Dimension("domain", kind, used, False, link, link.bandwidth.value, _share(link), link.latency.value)
-    if not cluster.network and domains > 1:
-        raise InputError(f"{cluster.name} has no network between its hosts: at most {cluster.name}:{scale_up.size}")
     levels, more = _levels(cluster, domains, catalog)
     return (domain, *levels), notes + more
 

@@ -4,7 +4,7 @@ import re
 from math import prod
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from costmodel.catalog.catalog import Catalog
@@ -16,6 +16,13 @@ from tests.topology.hand_made import CATALOG, CLUSTERS
 
 def machine(on, slices=1):
     return parse_machine(on, slices, CATALOG)
+
+
+def check_advice(message):
+    """Each machine that an error advises must exist."""
+    advice = re.split("write |nearest|did you mean |at most |ask for |such as ", message, maxsplit=1)[1:]
+    for choice in re.findall(rf"(?:{'|'.join(CLUSTERS)}):[0-9x]+", "".join(advice)):
+        assert machine(choice).chips <= LARGEST_MACHINE
 
 
 def sizes(on, slices=1):
@@ -152,22 +159,28 @@ def test_what_cannot_be_had_is_one_sentence_with_a_choice_that_can(on, slices, s
     message = str(caught.value)
     assert said in message
     assert "\n" not in message
-    advice = re.split("write |nearest|did you mean |at most |ask for ", message, maxsplit=1)[1:]
-    for choice in re.findall(rf"(?:{'|'.join(CLUSTERS)}):[0-9x]+", "".join(advice)):
-        assert machine(choice).chips <= LARGEST_MACHINE
+    check_advice(message)
 
 
 @given(
-    st.text(max_size=40) | st.from_regex(r"(dgx-h100|gb200-nvl72|tpu-v5p|tpu-v6e):[0-9x]{1,12}", fullmatch=True),
+    st.text(max_size=40) | st.from_regex(rf"({'|'.join(CLUSTERS)})(:[0-9x -]{{0,12}})?", fullmatch=True),
     st.integers(-2, 5),
 )
-def test_any_text_is_a_machine_or_an_input_error(on, slices):
+@example("workstation:x", 1)
+@example("trainium2:x", 1)
+@example("a \x1b[31m", 1)
+def test_any_text_is_a_machine_or_an_error_with_good_advice(on, slices):
     try:
         made = machine(on, slices)
-    except InputError:
+    except InputError as error:
+        message = str(error)
+    else:
+        assert made.chips == prod(dimension.size for dimension in made.dimensions) >= 1
+        assert made.slices == slices
         return
-    assert made.chips == prod(dimension.size for dimension in made.dimensions) >= 1
-    assert made.slices == slices
+    assert message.isprintable()
+    if "did you mean" not in message:
+        check_advice(message)
 
 
 @given(st.sampled_from(["dgx-h100", "gb200-nvl72", "tight", "tighter"]), st.integers(1, 4000))
