@@ -8,10 +8,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from pprint import pformat
 
 from costmodel.symbolic import math_module, numpy_module
 
 ROOT = Path(__file__).resolve().parent.parent
+RESOURCES = ("ports", "nics", "uplinks", "slowest", "links", "dcn")
+"""What a collective loads, as the names of its equations end."""
 
 
 def collectives_math() -> str:
@@ -61,8 +64,39 @@ def training_numpy(kind: str) -> str:
     return numpy_module(f"Training steps on {kind}, over tables of layouts.", STEPS[kind].system, SEARCHED, PRODUCT_AXES, LEVELS[kind])
 
 
+def group_math(kind: str) -> str:
+    """The collectives of a group of ranks on one kind of machine, and what there is to say of each algorithm."""
+    from costmodel.equations.collectives.group_on_switches import ALGORITHMS_ON_SWITCHES, CollectivesOnSwitches
+    from costmodel.equations.collectives.group_on_torus import ALGORITHMS_ON_TORUS, CollectivesOnTorus
+
+    chapter, algorithms = {
+        "switches": (CollectivesOnSwitches, ALGORITHMS_ON_SWITCHES),
+        "torus": (CollectivesOnTorus, ALGORITHMS_ON_TORUS),
+    }[kind]
+    system = chapter.system
+    table: dict[str, dict[str, dict[str, object]]] = {}
+    wanted = list(algorithms)
+    for operation, names in algorithms.items():
+        table[operation] = {}
+        for name in names:
+            time = system[f"{operation}_{name}"]
+            resources = tuple(resource for resource in RESOURCES if f"{time.name}_{resource}" in system.equations)
+            wanted += [time.name, f"{time.name}_latency", *(f"{time.name}_{resource}" for resource in resources)]
+            table[operation][name] = {
+                "resources": resources,
+                "competes": time.name in system[operation].uses,
+                "approximate": time.approximate,
+                "source": time.source,
+                "valid": time.valid,
+            }
+    source = math_module(f"Collectives of a group of ranks on {kind}, by every algorithm.", {"times": (system, wanted)})
+    return f"{source}\n\nALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {pformat(table, width=120, sort_dicts=False)}\n"
+
+
 TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/collectives_math.py": collectives_math,
+    "costmodel/generated/group_switch_math.py": lambda: group_math("switches"),
+    "costmodel/generated/group_torus_math.py": lambda: group_math("torus"),
     "costmodel/generated/economics_math.py": economics_math,
     "costmodel/generated/parameters_math.py": parameters_math,
     "costmodel/generated/training_on_switches_math.py": lambda: training_math("switches"),

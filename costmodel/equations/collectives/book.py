@@ -9,7 +9,7 @@ from costmodel.symbolic import Chapter, bytes_, bytes_per_second, count, equatio
 
 SHARDING = "How To Scale Your Model, chapter 3"
 GPUS = "How To Scale Your Model, chapter 12"
-WITHOUT_LATENCY = "the larger of latency and bandwidth, which add"
+CONVENTION = "the book's convention: data-sheet bandwidth, latency left out or hidden behind it"
 
 
 class BookTorus(Chapter):
@@ -30,14 +30,14 @@ class BookTorus(Chapter):
         largest(all_gather_latency, all_gather_bandwidth),
         "the larger",
         source=SHARDING,
-        approximate=WITHOUT_LATENCY,
+        approximate=CONVENTION,
     )
     reduce_scatter_latency = equation(seconds, all_gather_latency, "as an all-gather", source=SHARDING)
     reduce_scatter_bandwidth = equation(seconds, all_gather_bandwidth, "as an all-gather", source=SHARDING)
-    reduce_scatter = equation(seconds, all_gather, "as an all-gather", source=SHARDING, approximate=WITHOUT_LATENCY)
+    reduce_scatter = equation(seconds, all_gather, "as an all-gather", source=SHARDING, approximate=CONVENTION)
     all_reduce_latency = equation(seconds, 2 * all_gather_latency, "twice an all-gather", source=SHARDING)
     all_reduce_bandwidth = equation(seconds, 2 * all_gather_bandwidth, "twice an all-gather", source=SHARDING)
-    all_reduce = equation(seconds, 2 * all_gather, "twice an all-gather", source=SHARDING, approximate=WITHOUT_LATENCY)
+    all_reduce = equation(seconds, 2 * all_gather, "twice an all-gather", source=SHARDING, approximate=CONVENTION)
     all_to_all_latency = equation(seconds, hops * hop_latency, "half way round every axis", source=SHARDING)
     all_to_all_bandwidth = equation(
         seconds, V * longest / (4 * n * W), "a quarter of an all-gather's on one axis", source=SHARDING
@@ -47,7 +47,7 @@ class BookTorus(Chapter):
         largest(all_to_all_latency, all_to_all_bandwidth),
         "the larger",
         source=SHARDING,
-        approximate=WITHOUT_LATENCY,
+        approximate=CONVENTION,
     )
 
 

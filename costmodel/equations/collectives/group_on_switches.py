@@ -3,16 +3,16 @@
 The placement of the group comes in as three counts: n ranks, of which m share a fast domain and u a unit.
 """
 
-from costmodel.equations.collectives.book import GPUS, WITHOUT_LATENCY, BookNode, BookTree
+from costmodel.equations.collectives.book import CONVENTION, GPUS, BookNode, BookTree
 from costmodel.equations.collectives.switch_levels import (
     BlocksOnSwitches,
-    SendOnSwitches,
     ShardsOnSwitches,
     SumsOnSwitches,
 )
-from costmodel.equations.collectives.switch_rooted import (
+from costmodel.equations.collectives.switch_messages import (
     MessageOnSwitches,
     RootOnSwitches,
+    SendOnSwitches,
     TokensOnSwitches,
     WaitOnSwitches,
 )
@@ -146,7 +146,7 @@ class SwitchGroup(Chapter):
     all_to_all = part(BlocksOnSwitches)
     all_to_all = equation(
         seconds,
-        select(n > 1, smallest(all_to_all.direct, all_to_all.relayed, all_to_all.pairwise), 0),
+        select(n > 1, smallest(all_to_all.direct, all_to_all.relayed, all_to_all.pairwise, all_to_all.bruck), 0),
         "by the fastest algorithm",
     )
 
@@ -173,9 +173,7 @@ class CollectivesOnSwitches(Chapter):
         seconds,
         select(
             n > 1,
-            smallest(
-                broadcast.ring, broadcast.chain, broadcast.binomial, broadcast.scatter_all_gather, broadcast.nvls
-            ),
+            smallest(broadcast.ring, broadcast.chain, broadcast.binomial, broadcast.scatter_all_gather, broadcast.nvls),
             0,
         ),
         "by the fastest algorithm",
@@ -189,7 +187,9 @@ class CollectivesOnSwitches(Chapter):
     gather = part(RootOnSwitches)
     gather = equation(seconds, select(n > 1, smallest(gather.direct, gather.binomial), 0), "by the fastest algorithm")
     scatter = part(RootOnSwitches)
-    scatter = equation(seconds, select(n > 1, smallest(scatter.direct, scatter.binomial), 0), "by the fastest algorithm")
+    scatter = equation(
+        seconds, select(n > 1, smallest(scatter.direct, scatter.binomial), 0), "by the fastest algorithm"
+    )
     barrier = part(WaitOnSwitches)
     barrier = equation(
         seconds, select(n > 1, smallest(barrier.dissemination, barrier.hierarchical), 0), "by the fastest algorithm"
@@ -207,9 +207,7 @@ class CollectivesOnSwitches(Chapter):
         "by the fastest algorithm",
     )
 
-    book = part(
-        BookTree, V=S, M=n / m, D_node=m, Y=1, W_gpu=group.domain_bandwidth, W_node=m * group.nic_bandwidth
-    )
+    book = part(BookTree, V=S, M=n / m, D_node=m, Y=1, W_gpu=group.domain_bandwidth, W_node=m * group.nic_bandwidth)
     book_exchange = part(BookNode, V=n * S, N=n, W=group.domain_bandwidth, k=n)
     book_exchange_across = part(
         BookTree, V=n * S, M=n / m, D_node=m, Y=1, W_gpu=group.domain_bandwidth, W_node=m * group.nic_bandwidth
@@ -217,15 +215,15 @@ class CollectivesOnSwitches(Chapter):
     all_gather_book_latency = equation(seconds, 0, "left out by the book")
     all_gather_book_ports = equation(seconds, book.exact_node_level, "at full bandwidth", source=GPUS)
     all_gather_book_nics = equation(seconds, book.exact_network_level, "at full bandwidth", source=GPUS)
-    all_gather_book = equation(seconds, book.exact_all_gather, "the slower level", source=GPUS, approximate=WITHOUT_LATENCY)
+    all_gather_book = equation(seconds, book.exact_all_gather, "the slower level", source=GPUS, approximate=CONVENTION)
     reduce_scatter_book_latency = equation(seconds, 0, "left out by the book")
     reduce_scatter_book_ports = equation(seconds, all_gather_book_ports, "at full bandwidth", source=GPUS)
     reduce_scatter_book_nics = equation(seconds, all_gather_book_nics, "at full bandwidth", source=GPUS)
-    reduce_scatter_book = equation(seconds, all_gather_book, "the slower level", source=GPUS, approximate=WITHOUT_LATENCY)
+    reduce_scatter_book = equation(seconds, all_gather_book, "the slower level", source=GPUS, approximate=CONVENTION)
     all_reduce_book_latency = equation(seconds, 0, "left out by the book")
     all_reduce_book_ports = equation(seconds, 2 * all_gather_book_ports, "at full bandwidth", source=GPUS)
     all_reduce_book_nics = equation(seconds, 2 * all_gather_book_nics, "at full bandwidth", source=GPUS)
-    all_reduce_book = equation(seconds, 2 * all_gather_book, "twice an all-gather", source=GPUS, approximate=WITHOUT_LATENCY)
+    all_reduce_book = equation(seconds, 2 * all_gather_book, "twice an all-gather", source=GPUS, approximate=CONVENTION)
     all_to_all_book_latency = equation(seconds, 0, "left out by the book")
     all_to_all_book_ports = equation(
         seconds, select(n > m, 0, book_exchange.all_to_all), "at full bandwidth, inside one domain", source=GPUS
@@ -238,7 +236,7 @@ class CollectivesOnSwitches(Chapter):
         all_to_all_book_ports + all_to_all_book_nics,
         "blocks over the slowest level",
         source=GPUS,
-        approximate=WITHOUT_LATENCY,
+        approximate=CONVENTION,
     )
 
 
@@ -249,7 +247,7 @@ ALGORITHMS_ON_SWITCHES = {
         *("ring", "hierarchical", "hierarchical_pipelined", "hierarchical_log", "tree", "nvls", "nvls_tree", "sharp"),
         *("rabenseifner", "recursive_doubling", "one_shot", "two_shot", "book"),
     ),
-    "all_to_all": ("direct", "relayed", "pairwise", "book"),
+    "all_to_all": ("direct", "relayed", "pairwise", "bruck", "book"),
     "broadcast": ("ring", "chain", "binomial", "scatter_all_gather", "nvls"),
     "reduce": ("ring", "chain", "binomial", "scatter_all_gather", "nvls"),
     "gather": ("direct", "binomial"),

@@ -3,8 +3,18 @@
 The placement of the group comes in as, for each axis of the torus, its size, its stride and whether it closes to a ring.
 """
 
+from costmodel.equations.collectives.book import CONVENTION, SHARDING, BookTorus
 from costmodel.equations.collectives.torus import TorusLoads
-from costmodel.equations.collectives.torus_levels import BlocksOnTorus, SendOnTorus, ShardsOnTorus
+from costmodel.equations.collectives.torus_levels import (
+    BlocksOnTorus,
+    BookOnTorus,
+    MessageOnTorus,
+    RootOnTorus,
+    SendOnTorus,
+    ShardsOnTorus,
+    TokensOnTorus,
+    WaitOnTorus,
+)
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -12,6 +22,7 @@ from costmodel.symbolic import (
     count,
     equation,
     given,
+    largest,
     part,
     seconds,
     select,
@@ -61,3 +72,94 @@ class TorusGroup(Chapter):
     send_recv = equation(
         seconds, select(n > 1, send_recv.direct, 0), "from each rank to the next, over the slowest link between"
     )
+
+
+class CollectivesOnTorus(Chapter):
+    """`TorusGroup` with the operations that training does not use, and with the scaling book's own forms."""
+
+    group = part(TorusGroup, shared=True)
+    n, S, slices = group.n, group.S, group.slices
+    tokens = given(count, "tokens of a rank", owner="workload")
+    dispatch_bytes = given(bytes_, "one token on its way to an expert", owner="workload")
+    combine_bytes = given(bytes_, "one token's result on its way back", owner="workload")
+    experts = given(count, "routed experts", owner="model")
+    chosen = given(count, "experts of a token", owner="model")
+
+    broadcast = part(MessageOnTorus)
+    broadcast = equation(
+        seconds, select(n > 1, smallest(broadcast.tree, broadcast.scatter_all_gather), 0), "by the fastest algorithm"
+    )
+    reduce = part(MessageOnTorus)
+    reduce = equation(
+        seconds, select(n > 1, smallest(reduce.tree, reduce.scatter_all_gather), 0), "by the fastest algorithm"
+    )
+    gather = part(RootOnTorus)
+    gather = equation(seconds, select(n > 1, gather.along_axes, 0), "by the fastest algorithm")
+    scatter = part(RootOnTorus)
+    scatter = equation(seconds, select(n > 1, scatter.along_axes, 0), "by the fastest algorithm")
+    barrier = part(WaitOnTorus)
+    barrier = equation(seconds, select(n > 1, barrier.tree, 0), "by the fastest algorithm")
+    dispatch = part(TokensOnTorus, token_bytes=dispatch_bytes)
+    dispatch = equation(
+        seconds, select(n > 1, smallest(dispatch.per_expert, dispatch.per_rank), 0), "by the fastest algorithm"
+    )
+    combine = part(TokensOnTorus, token_bytes=combine_bytes)
+    combine = equation(
+        seconds, select(n > 1, smallest(combine.per_expert, combine.per_rank), 0), "by the fastest algorithm"
+    )
+
+    book = part(
+        BookTorus,
+        V=S,
+        W=2 * group.link_bandwidth,
+        axes=select(n > slices, (group.x_links + group.y_links + group.z_links) / 2, 1),
+        longest=largest(group.size_x, group.size_y, group.size_z),
+    )
+    book_exchange = part(
+        BookTorus,
+        V=n * S,
+        W=2 * group.link_bandwidth,
+        axes=select(n > slices, (group.x_links + group.y_links + group.z_links) / 2, 1),
+        longest=largest(group.size_x, group.size_y, group.size_z),
+    )
+    for_shards = part(BookOnTorus, latency=book.all_gather_latency, bandwidth=book.all_gather_bandwidth)
+    for_blocks = part(
+        BookOnTorus, latency=book_exchange.all_to_all_latency, bandwidth=book_exchange.all_to_all_bandwidth
+    )
+    all_gather_book_latency = equation(seconds, for_shards.shown_latency, "where it is the larger")
+    all_gather_book_links = equation(seconds, for_shards.shown_bandwidth, "where it is the larger")
+    all_gather_book = equation(
+        seconds, for_shards.time, "the larger of latency and bandwidth", source=SHARDING, approximate=CONVENTION
+    )
+    reduce_scatter_book_latency = equation(seconds, all_gather_book_latency, "as an all-gather")
+    reduce_scatter_book_links = equation(seconds, all_gather_book_links, "as an all-gather")
+    reduce_scatter_book = equation(
+        seconds, all_gather_book, "as an all-gather", source=SHARDING, approximate=CONVENTION
+    )
+    all_reduce_book_latency = equation(seconds, 2 * all_gather_book_latency, "twice an all-gather")
+    all_reduce_book_links = equation(seconds, 2 * all_gather_book_links, "twice an all-gather")
+    all_reduce_book = equation(
+        seconds, 2 * all_gather_book, "twice an all-gather", source=SHARDING, approximate=CONVENTION
+    )
+    all_to_all_book_latency = equation(seconds, for_blocks.shown_latency, "where it is the larger")
+    all_to_all_book_links = equation(seconds, for_blocks.shown_bandwidth, "where it is the larger")
+    all_to_all_book = equation(
+        seconds, for_blocks.time, "the larger of latency and bandwidth", source=SHARDING, approximate=CONVENTION
+    )
+
+
+ALGORITHMS_ON_TORUS = {
+    "all_gather": ("equal_split", "one_order", "best_split", "book"),
+    "reduce_scatter": ("equal_split", "one_order", "best_split", "book"),
+    "all_reduce": ("equal_split", "one_order", "best_split", "book"),
+    "all_to_all": ("direct", "book"),
+    "broadcast": ("tree", "scatter_all_gather"),
+    "reduce": ("tree", "scatter_all_gather"),
+    "gather": ("along_axes",),
+    "scatter": ("along_axes",),
+    "send_recv": ("direct",),
+    "dispatch": ("per_expert", "per_rank"),
+    "combine": ("per_expert", "per_rank"),
+    "barrier": ("tree",),
+}
+"""The algorithms of each operation; those that the equation of the operation leaves out are bounds and other conventions."""

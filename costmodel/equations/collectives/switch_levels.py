@@ -5,6 +5,7 @@ of the unit's uplinks. All groups of the same axis are taken to run at once, whi
 the bandwidth that a rank has.
 """
 
+from costmodel.equations.collectives.all_to_all import BruckExchange
 from costmodel.equations.collectives.in_network import Nvls, Sharp
 from costmodel.equations.collectives.ring import Ring
 from costmodel.equations.collectives.switch import Bruck, Direct, OneShot, Rabenseifner, RecursiveDoubling, TwoShot
@@ -113,9 +114,14 @@ class ShardsOnSwitches(Chapter):
         hierarchical_latency + hierarchical_ports + largest(hierarchical_nics, hierarchical_uplinks),
         "rings along the rails, then a ring inside the domain, one after the other",
     )
+    hierarchical_pipelined_latency = equation(seconds, hierarchical_latency, "as hierarchical")
+    hierarchical_pipelined_ports = equation(seconds, hierarchical_ports, "as hierarchical")
+    hierarchical_pipelined_nics = equation(seconds, hierarchical_nics, "as hierarchical")
+    hierarchical_pipelined_uplinks = equation(seconds, hierarchical_uplinks, "as hierarchical")
     hierarchical_pipelined = equation(
         seconds,
-        hierarchical_latency + largest(hierarchical_ports, hierarchical_nics, hierarchical_uplinks),
+        hierarchical_pipelined_latency
+        + largest(hierarchical_pipelined_ports, hierarchical_pipelined_nics, hierarchical_pipelined_uplinks),
         "as hierarchical, both levels busy all the time",
         approximate=LOWER_BOUND,
     )
@@ -193,9 +199,14 @@ class SumsOnSwitches(Chapter):
         hierarchical_latency + hierarchical_ports + largest(hierarchical_nics, hierarchical_uplinks),
         "reduce-scatter inside, rings along the rails, all-gather inside, one after the other",
     )
+    hierarchical_pipelined_latency = equation(seconds, hierarchical_latency, "as hierarchical")
+    hierarchical_pipelined_ports = equation(seconds, hierarchical_ports, "as hierarchical")
+    hierarchical_pipelined_nics = equation(seconds, hierarchical_nics, "as hierarchical")
+    hierarchical_pipelined_uplinks = equation(seconds, hierarchical_uplinks, "as hierarchical")
     hierarchical_pipelined = equation(
         seconds,
-        hierarchical_latency + largest(hierarchical_ports, hierarchical_nics, hierarchical_uplinks),
+        hierarchical_pipelined_latency
+        + largest(hierarchical_pipelined_ports, hierarchical_pipelined_nics, hierarchical_pipelined_uplinks),
         "as hierarchical, both levels busy all the time",
         approximate=LOWER_BOUND,
     )
@@ -378,18 +389,9 @@ class BlocksOnSwitches(Chapter):
         "one partner after the other, in step",
     )
 
-
-class SendOnSwitches(Chapter):
-    """Every rank sends to the next of its group at once, as pipeline stages do: the slowest of the links decides."""
-
-    at = part(SwitchLevels, shared=True)
-    n, m, u, S = at.n, at.m, at.u, at.S
-    link = given(bytes_per_second, "what a port (of a mesh: a link) attains")
-
-    direct_latency = equation(seconds, at.launch_latency + at.slowest_latency, "one step")
-    direct_ports = equation(seconds, select(n > m, 0, S / link), "to a rank of the same domain")
-    direct_nics = equation(seconds, select(n > m, S / at.nic, 0), "to a rank of another domain")
-    direct_uplinks = equation(seconds, select(n > u, S / at.uplink, 0), "to a rank of another unit")
-    direct = equation(
-        seconds, direct_latency + largest(direct_ports, direct_nics, direct_uplinks), "one message a rank"
+    flat = part(BruckExchange, alpha=at.slowest_latency, W=at.slowest_bandwidth)
+    bruck_latency = equation(seconds, at.launch_latency + flat.all_to_all_latency, "log2 n steps", approximate=SLOWER)
+    bruck_slowest = equation(
+        seconds, flat.all_to_all_bandwidth, "each block once for each one in its distance", approximate=SLOWER
     )
+    bruck = equation(seconds, bruck_latency + bruck_slowest, "blocks share messages on the way", approximate=SLOWER)

@@ -3,10 +3,27 @@
 Each gives a latency and seconds on each resource: a link of the torus, and the chip's share of the data-centre network.
 """
 
+from costmodel.equations.collectives.all_to_all import EVEN, RoutedTokens
+from costmodel.equations.collectives.point_to_point import Dissemination
 from costmodel.equations.collectives.ring import Ring
 from costmodel.equations.collectives.torus import AlongAxes
-from costmodel.symbolic import Chapter, bytes_, bytes_per_second, count, equation, given, largest, part, seconds, select
+from costmodel.equations.collectives.tree import Binomial, PipelinedChain
+from costmodel.symbolic import (
+    Chapter,
+    bytes_,
+    bytes_per_second,
+    count,
+    equation,
+    given,
+    infinite,
+    largest,
+    part,
+    seconds,
+    select,
+    smallest,
+)
 
+NO_WORSE = "an upper bound where one axis is much weaker: the root's links alone could be used better"
 COUNTED = "counted cable by cable, all groups of an axis at once"
 
 
@@ -110,3 +127,117 @@ class SendOnTorus(Chapter):
     )
     direct_dcn = equation(seconds, select(at.slices > 1, at.S / at.dcn, 0), "to a rank of another slice")
     direct = equation(seconds, direct_latency + largest(direct_links, direct_dcn), "one message a rank")
+
+
+class MessageOnTorus(Chapter):
+    """Broadcast; reduce is the same run backwards."""
+
+    at = part(TorusLevels, shared=True)
+    link, dcn = at.link, at.dcn
+
+    inside = part(PipelinedChain, n=at.hops + 1, alpha=at.hop_latency, W=link / largest(at.stride, 1))
+    tree_latency = equation(seconds, at.launch_latency + inside.broadcast_latency, "to the farthest rank")
+    tree_links = equation(seconds, inside.broadcast_bandwidth, "chunk after chunk over every link of the tree")
+    tree = equation(
+        seconds,
+        select(at.slices > 1, infinite, tree_latency + tree_links),
+        "down a tree that takes axis after axis, in the best number of chunks",
+        valid="one slice",
+    )
+
+    across = part(Binomial, n=at.slices, S=at.S / at.ranks, alpha=at.dcn_latency, W=dcn)
+    shards = part(AlongAxes, share=smallest(at.even_load, at.ordered_load), hops=at.hops, alpha=at.hop_latency, W=link)
+    scatter_all_gather_latency = equation(
+        seconds, at.launch_latency + shards.all_reduce_latency + across.broadcast_latency, "scatter, slices, all-gather"
+    )
+    scatter_all_gather_links = equation(
+        seconds, shards.all_reduce_bandwidth, "a scatter loads the root's links as an all-gather loads all"
+    )
+    scatter_all_gather_dcn = equation(
+        seconds, across.broadcast_bandwidth, "each chip of the first slice sends its share on"
+    )
+    scatter_all_gather = equation(
+        seconds,
+        scatter_all_gather_latency + scatter_all_gather_links + scatter_all_gather_dcn,
+        "scattered, passed on to the slices, gathered",
+    )
+
+
+class RootOnTorus(Chapter):
+    """Gather; scatter is the same run backwards."""
+
+    at = part(TorusLevels, shared=True)
+
+    shards = part(
+        AlongAxes, share=smallest(at.even_load, at.ordered_load), hops=at.hops, alpha=at.hop_latency, W=at.link
+    )
+    across = part(Binomial, n=at.slices, S=at.S / at.ranks, alpha=at.dcn_latency, W=at.dcn)
+    along_axes_latency = equation(
+        seconds,
+        at.launch_latency + shards.all_gather_latency + across.gather_latency,
+        "hops inside the slice, steps between slices",
+    )
+    along_axes_links = equation(seconds, shards.all_gather_bandwidth, "the root's links", approximate=NO_WORSE)
+    along_axes_dcn = equation(seconds, across.gather_bandwidth, "each chip of the root's slice collects its share")
+    along_axes = equation(
+        seconds,
+        along_axes_latency + along_axes_links + along_axes_dcn,
+        "between the slices, then along all axes to or from the root",
+        approximate=NO_WORSE,
+    )
+
+
+class WaitOnTorus(Chapter):
+    """Barrier."""
+
+    at = part(TorusLevels, shared=True)
+
+    across = part(Dissemination, n=at.slices, alpha=at.dcn_latency)
+    tree_latency = equation(
+        seconds,
+        at.launch_latency + 2 * at.hops * at.hop_latency + across.barrier_latency,
+        "to one rank and back, between the slices",
+    )
+    tree = equation(seconds, tree_latency, "signals to the middle of the slice and back")
+
+
+class TokensOnTorus(Chapter):
+    """Dispatch of tokens to experts on the ranks; combine is the same run backwards.
+
+    Tokens go to all ranks alike, so that this is an all-to-all of a payload that holds each token once for each copy.
+    """
+
+    at = part(TorusLevels, shared=True)
+    n = given(count, "ranks in the group")
+    tokens = given(count, "tokens of a rank")
+    token_bytes = given(bytes_, "one token on the wire")
+    chosen = given(count, "experts of a token")
+    routed = part(RoutedTokens, ranks=n, nodes=1, node_limit=1)
+
+    copies = part(BlocksOnTorus, S=tokens * token_bytes * chosen)
+    per_expert_latency = equation(seconds, copies.direct_latency, "to the farthest rank")
+    per_expert_links = equation(seconds, copies.direct_links, "over the middle cables", approximate=EVEN)
+    per_expert_dcn = equation(seconds, copies.direct_dcn, "to other slices", approximate=EVEN)
+    per_expert = equation(seconds, copies.direct, "one copy of a token for each of its experts", approximate=EVEN)
+
+    fewer = part(BlocksOnTorus, S=tokens * token_bytes * routed.ranks_reached)
+    per_rank_latency = equation(seconds, fewer.direct_latency, "to the farthest rank")
+    per_rank_links = equation(seconds, fewer.direct_links, "over the middle cables", approximate=EVEN)
+    per_rank_dcn = equation(seconds, fewer.direct_dcn, "to other slices", approximate=EVEN)
+    per_rank = equation(
+        seconds, fewer.direct, "one copy of a token for each rank with experts of its", approximate=EVEN
+    )
+
+
+class BookOnTorus(Chapter):
+    """The scaling book's max(): of latency and bandwidth, only the larger shows. Its forms know one slice."""
+
+    slices = given(count, "slices that the group spans")
+    latency = given(seconds, "latency of the book's form")
+    bandwidth = given(seconds, "bandwidth term of the book's form")
+
+    shown_latency = equation(seconds, select(latency > bandwidth, latency, 0), "where it is the larger")
+    shown_bandwidth = equation(seconds, select(latency > bandwidth, 0, bandwidth), "where it is the larger")
+    time = equation(
+        seconds, select(slices > 1, infinite, shown_latency + shown_bandwidth), "the larger", valid="one slice"
+    )

@@ -1,4 +1,4 @@
-"""How the operations with a root, the barrier, and tokens sent to experts run on the levels of a switched machine."""
+"""How messages, operations with a root, the barrier, and tokens sent to experts run on the levels of a switched machine."""
 
 from costmodel.equations.collectives.all_to_all import RoutedTokens
 from costmodel.equations.collectives.point_to_point import Dissemination
@@ -18,6 +18,22 @@ from costmodel.symbolic import (
     seconds,
     select,
 )
+
+
+class SendOnSwitches(Chapter):
+    """Every rank sends to the next of its group at once, as pipeline stages do: the slowest of the links decides."""
+
+    at = part(SwitchLevels, shared=True)
+    n, m, u, S = at.n, at.m, at.u, at.S
+    link = given(bytes_per_second, "what a port (of a mesh: a link) attains")
+
+    direct_latency = equation(seconds, at.launch_latency + at.slowest_latency, "one step")
+    direct_ports = equation(seconds, select(n > m, 0, S / link), "to a rank of the same domain")
+    direct_nics = equation(seconds, select(n > m, S / at.nic, 0), "to a rank of another domain")
+    direct_uplinks = equation(seconds, select(n > u, S / at.uplink, 0), "to a rank of another unit")
+    direct = equation(
+        seconds, direct_latency + largest(direct_ports, direct_nics, direct_uplinks), "one message a rank"
+    )
 
 
 class MessageOnSwitches(Chapter):
@@ -41,12 +57,18 @@ class MessageOnSwitches(Chapter):
     )
 
     flat_chain = part(PipelinedChain, alpha=at.slowest_latency, W=at.slowest_bandwidth)
-    chain_latency = equation(seconds, at.launch_latency + flat_chain.broadcast_latency, "n - 1 steps", approximate=SLOWER)
+    chain_latency = equation(
+        seconds, at.launch_latency + flat_chain.broadcast_latency, "n - 1 steps", approximate=SLOWER
+    )
     chain_slowest = equation(seconds, flat_chain.broadcast_bandwidth, "chunk after chunk", approximate=SLOWER)
-    chain = equation(seconds, chain_latency + chain_slowest, "down a chain in the best number of chunks", approximate=SLOWER)
+    chain = equation(
+        seconds, chain_latency + chain_slowest, "down a chain in the best number of chunks", approximate=SLOWER
+    )
 
     flat_tree = part(Binomial, alpha=at.slowest_latency, W=at.slowest_bandwidth)
-    binomial_latency = equation(seconds, at.launch_latency + flat_tree.broadcast_latency, "log2 n steps", approximate=SLOWER)
+    binomial_latency = equation(
+        seconds, at.launch_latency + flat_tree.broadcast_latency, "log2 n steps", approximate=SLOWER
+    )
     binomial_slowest = equation(seconds, flat_tree.broadcast_bandwidth, "the whole message in each", approximate=SLOWER)
     binomial = equation(seconds, binomial_latency + binomial_slowest, "a binomial tree", approximate=SLOWER)
 
@@ -54,9 +76,14 @@ class MessageOnSwitches(Chapter):
     scatter_all_gather_latency = equation(
         seconds, at.launch_latency + two_phases.broadcast_latency, "log2 n steps, then n - 1", approximate=SLOWER
     )
-    scatter_all_gather_slowest = equation(seconds, two_phases.broadcast_bandwidth, "every byte twice", approximate=SLOWER)
+    scatter_all_gather_slowest = equation(
+        seconds, two_phases.broadcast_bandwidth, "every byte twice", approximate=SLOWER
+    )
     scatter_all_gather = equation(
-        seconds, scatter_all_gather_latency + scatter_all_gather_slowest, "scatter, then ring all-gather", approximate=SLOWER
+        seconds,
+        scatter_all_gather_latency + scatter_all_gather_slowest,
+        "scatter, then ring all-gather",
+        approximate=SLOWER,
     )
 
     nvls_latency = equation(seconds, at.launch_latency + at.domain_latency, "one phase")
@@ -77,11 +104,17 @@ class RootOnSwitches(Chapter):
 
     direct_latency = equation(seconds, at.launch_latency + at.slowest_latency, "all sends posted at once")
     direct_ports = equation(seconds, (m - 1) * S / (n * at.port), "shards of the root's domain", source=COUNTED)
-    direct_nics = equation(seconds, (n - m) * S / (n * at.nic), "other shards, over the root's share of the NICs", source=COUNTED)
-    direct = equation(seconds, direct_latency + largest(direct_ports, direct_nics), "every shard straight to or from the root")
+    direct_nics = equation(
+        seconds, (n - m) * S / (n * at.nic), "other shards, over the root's share of the NICs", source=COUNTED
+    )
+    direct = equation(
+        seconds, direct_latency + largest(direct_ports, direct_nics), "every shard straight to or from the root"
+    )
 
     flat_tree = part(Binomial, alpha=at.slowest_latency, W=at.slowest_bandwidth)
-    binomial_latency = equation(seconds, at.launch_latency + flat_tree.gather_latency, "log2 n steps", approximate=SLOWER)
+    binomial_latency = equation(
+        seconds, at.launch_latency + flat_tree.gather_latency, "log2 n steps", approximate=SLOWER
+    )
     binomial_slowest = equation(seconds, flat_tree.gather_bandwidth, "all other shards", approximate=SLOWER)
     binomial = equation(seconds, binomial_latency + binomial_slowest, "a binomial tree", approximate=SLOWER)
 
@@ -93,8 +126,12 @@ class WaitOnSwitches(Chapter):
     n, m = at.n, at.m
 
     flat = part(Dissemination, alpha=at.slowest_latency)
-    dissemination_latency = equation(seconds, at.launch_latency + flat.barrier_latency, "log2 n steps", approximate=SLOWER)
-    dissemination = equation(seconds, dissemination_latency, "signals to ranks 1, 2, 4, ... further on", approximate=SLOWER)
+    dissemination_latency = equation(
+        seconds, at.launch_latency + flat.barrier_latency, "log2 n steps", approximate=SLOWER
+    )
+    dissemination = equation(
+        seconds, dissemination_latency, "signals to ranks 1, 2, 4, ... further on", approximate=SLOWER
+    )
 
     inside = part(Dissemination, n=m, alpha=at.domain_latency)
     across = part(Dissemination, n=n / m, alpha=at.rail_latency)
@@ -113,7 +150,9 @@ class TokensOnSwitches(Chapter):
     n, m, u = at.n, at.m, at.u
     token_bytes = given(bytes_, "one token on the wire")
     routed = part(RoutedTokens, ranks=n, nodes=n / m)
-    beyond = equation(count, select(n > u, (n - u) / largest(n - m, 1), 0), "share of what leaves a domain that leaves the unit too")
+    beyond = equation(
+        count, select(n > u, (n - u) / largest(n - m, 1), 0), "share of what leaves a domain that leaves the unit too"
+    )
     start = equation(seconds, at.launch_latency + at.slowest_latency, "all sends posted at once")
 
     per_expert_latency = equation(seconds, start, "one step")
@@ -141,7 +180,9 @@ class TokensOnSwitches(Chapter):
     )
 
     per_node_latency = equation(seconds, start + select(n > m, at.domain_latency, 0), "one step out, one inside")
-    per_node_ports = equation(seconds, routed.per_node_fan_out / at.port, "passed on inside the domains", source=COUNTED)
+    per_node_ports = equation(
+        seconds, routed.per_node_fan_out / at.port, "passed on inside the domains", source=COUNTED
+    )
     per_node_nics = equation(seconds, routed.per_node_off_node / at.nic, "to domains outside", source=COUNTED)
     per_node_uplinks = equation(seconds, beyond * routed.per_node_off_node / at.uplink, "to domains of other units")
     per_node = equation(
