@@ -38,7 +38,7 @@ def axis_errors(x: Expression, known: Mapping[str, frozenset[str]]) -> list[str]
     return [
         f"{node.func.__name__} over {node.axis}, along which {node.args[0]} does not vary"
         for node in sorted(x.atoms(nodes.Reduction), key=str)
-        if node.axis not in axes_of(node.args[0], known)
+        if node.axis not in frozenset().union(*(axes_of(a, known) for a in node.args if not isinstance(a, Str)))
     ]
 
 
@@ -116,7 +116,7 @@ class _UnitWalk:
         if isinstance(x, (nodes.ceil_divide, nodes.floor_divide)):
             self.same(list(x.args))
             return count
-        if isinstance(x, (nodes.at_smallest, nodes.at_largest)):
+        if isinstance(x, nodes.Pick):
             self.unit(x.args[2])
         if isinstance(x, (nodes.Reduction, nodes.at_row)):
             return self.unit(x.args[0])

@@ -193,11 +193,19 @@ class largest_over(Reduction):
         return slope if slope == 0 else at_largest(slope, self.args[1], self.args[0])
 
 
-class at_smallest(Reduction):
+class Pick(Reduction):
+    """Pick(value, Str(axis), key): the value in the row that the key decides."""
+
+    def _eval_derivative(self, x: Expression) -> Expression:
+        slope = sp.diff(self.args[0], x)
+        return slope if slope == 0 else self.func(slope, *self.args[1:])
+
+
+class at_smallest(Pick):
     """at_smallest(value, Str(axis), key): the value in the row where the key is smallest."""
 
 
-class at_largest(Reduction):
+class at_largest(Pick):
     """at_largest(value, Str(axis), key): the value in the row where the key is largest."""
 
 

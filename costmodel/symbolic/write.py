@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import ClassVar
 
 import sympy as sp
@@ -142,6 +143,13 @@ def _shared(factor: Expression, x: Expression) -> bool:
 
 def _is_reciprocal(x: Expression) -> bool:
     return bool(x.is_Pow and x.exp.is_Rational and x.exp.is_negative)
+
+
+def load(source: str, name: str) -> ModuleType:
+    """The module that a source says; `name` shows in tracebacks."""
+    module = ModuleType(name)
+    exec(compile(source, f"<equations of {name}>", "exec"), module.__dict__)  # noqa: S102  our own source
+    return module
 
 
 def axis_of(x: Expression) -> str:

@@ -100,7 +100,7 @@ class NumpyWriter(PythonWriter):
                     raise EquationError(f"axis {x.axis} is reduced but has no labels to count")
                 return f"{self.sizes[x.axis]} * {self.at(x.args[0], MULTIPLY)}", MULTIPLY
             return self.emit(x.args[0])
-        if isinstance(x, (nodes.at_smallest, nodes.at_largest)):
+        if isinstance(x, nodes.Pick):
             function = "at_smallest" if isinstance(x, nodes.at_smallest) else "at_largest"
             return f"{function}({self.write(x.args[0])}, {self.write(x.args[2])}, {self.dimension(x.axis)})", ATOM
         function = {nodes.total_over: "add", nodes.smallest_over: "minimum", nodes.largest_over: "maximum"}[type(x)]

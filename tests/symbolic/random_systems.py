@@ -14,7 +14,6 @@ import sympy as sp
 from hypothesis import strategies as st
 from sympy.logic.boolalg import And, Not, Or
 
-from costmodel.symbolic.checks import axes_of
 from costmodel.symbolic import (
     Axis,
     EquationSystem,
@@ -44,6 +43,7 @@ from costmodel.symbolic import (
     total,
     worst,
 )
+from costmodel.symbolic.checks import axes_of
 
 KIND = Axis("kind", ("dense", "sparse", "head"))
 PHASE = Axis("phase", ("forward", "backward"))

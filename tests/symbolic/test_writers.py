@@ -7,7 +7,6 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
@@ -39,18 +38,12 @@ from costmodel.symbolic import (
 )
 from costmodel.symbolic import given as given_
 from costmodel.symbolic.system import RESERVED
-from costmodel.symbolic.write import PythonWriter
+from costmodel.symbolic.write import PythonWriter, load
 from tests.symbolic.random_systems import KIND, LEVELS, PHASE, SIZE, SecondOpinion, along_size, points, systems
 
 ORDER = [SIZE, KIND, PHASE]
 LABELLED = [KIND, PHASE]
 CLOSE = {"rel_tol": 1e-11, "abs_tol": 0}
-
-
-def load(source):
-    module = ModuleType("generated")
-    exec(compile(source, "<generated>", "exec"), module.__dict__)
-    return module
 
 
 def evaluate(module, columns, values, wanted):
@@ -107,7 +100,7 @@ def test_the_math_version_is_what_the_expressions_say(drawn, point):
 def test_the_numpy_version_agrees_on_every_row_of_any_table_with_any_levels(drawn, point, levels, block, data):
     values, columns = point
     wanted = data.draw(st.lists(st.sampled_from(drawn.names), min_size=1, max_size=3, unique=True))
-    module = load(numpy_module("drawn", drawn.system, wanted, ORDER, levels))
+    module = load(numpy_module("drawn", drawn.system, wanted, ORDER, levels), "drawn")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runtime, "BLOCK", block)
         found = evaluate(module, columns, {name: values[name] for name in module.INPUTS if name in values}, wanted)
@@ -138,7 +131,7 @@ class Tiles(Chapter):
 def test_exact_multiples_are_never_rounded_up(tile, tiles):
     """a * (1 / b) instead of a / b is wrong by one for one multiple in twenty."""
     assert compile_math(Tiles.system)(rows=tile * tiles, tile=tile, each=1)["tiles"] == tiles
-    module = load(numpy_module("tiles", Tiles.system, ["tiles"], [], {"rows": []}))
+    module = load(numpy_module("tiles", Tiles.system, ["tiles"], [], {"rows": []}), "tiles")
     run = Run(module, Table({"unused": [0]}), {"rows": tile * tiles, "tile": tile})
     ((_, found),) = run.blocks()
     assert found["tiles"] == tiles
@@ -192,7 +185,7 @@ def test_a_sum_over_an_axis_that_is_not_there_counts_its_rows():
     x.define("of_rows", count, total(rows(PHASE, {"forward": 1, "backward": 2}), PHASE), "rows of plain numbers")
     x.define("slope", count, at_best(3, n, KIND), "a constant in the best row")
     answer = compile_math(x, looped=LABELLED)(n=5)
-    module = load(numpy_module("x", x, ["times", "same", "of_rows", "slope"], ORDER, {"all": []}))
+    module = load(numpy_module("x", x, ["times", "same", "of_rows", "slope"], ORDER, {"all": []}), "x")
     found = evaluate(module, {"unused": [0]}, {"n": 5}, ["times", "same", "of_rows", "slope"])
     expected = {"times": 15, "same": 5, "of_rows": 3, "slope": 3}
     assert {name: answer[name] for name in expected} == expected
