@@ -51,7 +51,7 @@ def constant(block: Block, key: str) -> Number:
     """A named constant under `key`: a number of any quantity with its meaning."""
     inner = block.block(key)
     inner.keys_are(("meaning", *_NUMBER_KEYS), ("note", "date"))
-    unit = _unit(inner)
+    unit = _unit(inner, "")
     return _read(inner, UNITS[unit][0], float("-inf"), float("inf"), inner.text("meaning"))
 
 
@@ -67,7 +67,7 @@ def _number(inner: Block, quantity: str, low: float, high: float) -> Number:
 
 
 def _read(inner: Block, quantity: str, low: float, high: float, meaning: str = "") -> Number:
-    unit = _unit(inner)
+    unit = _unit(inner, quantity)
     given, factor = UNITS[unit]
     si, allowed = QUANTITIES[quantity]
     if given != quantity:
@@ -90,10 +90,10 @@ def _read(inner: Block, quantity: str, low: float, high: float, meaning: str = "
     )
 
 
-def _unit(inner: Block) -> str:
+def _unit(inner: Block, quantity: str) -> str:
     unit = inner.text("unit")
     if unit not in UNITS:
-        raise inner.error(f"unknown unit {unit[:40]!r}: {unit_hint(unit)}", "unit")
+        raise inner.error(f"unknown unit {unit[:40]!r}: {unit_hint(unit, quantity)}", "unit")
     return unit
 
 

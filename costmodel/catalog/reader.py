@@ -91,7 +91,7 @@ def parse(content: bytes, file: str) -> Block:
         raise CatalogError(f"not valid YAML ({reason})", file=file) from None
     if not isinstance(node, Mapping):
         raise CatalogError("expected `key: value` lines", file=file, line=node.line if node else 1)
-    return Block(node, file, "")
+    return Block(node, file, "", node.line)
 
 
 def _compose(text: str, file: str) -> Node | None:
@@ -162,10 +162,10 @@ class Block:
     `file` and `field` say where it is. Every method raises CatalogError with file, line, field and what was expected.
     """
 
-    __slots__ = ("_node", "field", "file")
+    __slots__ = ("_line", "_node", "field", "file")
 
-    def __init__(self, node: Mapping, file: str, field: str) -> None:
-        self._node, self.file, self.field = node, file, field
+    def __init__(self, node: Mapping, file: str, field: str, line: int) -> None:
+        self._node, self.file, self.field, self._line = node, file, field, line
 
     def __contains__(self, key: str) -> bool:
         return key in self._node.items
@@ -175,12 +175,11 @@ class Block:
 
     def error(self, message: str, key: str = "") -> CatalogError:
         """The error to raise about this block, or about `key` in it."""
-        line = self._node.lines.get(key, self._node.line)
-        return CatalogError(message, file=self.file, line=line, field=self._path(key))
+        return CatalogError(message, file=self.file, line=self.line(key), field=self._path(key))
 
     def line(self, key: str = "") -> int:
-        """The line of `key`, or of the block."""
-        return self._node.lines.get(key, self._node.line)
+        """The line of `key`, or of the block's own key."""
+        return self._node.lines.get(key, self._line)
 
     def keys_are(self, required: Iterable[str], optional: Iterable[str] = ()) -> None:
         """Refuse a key that is not known, with the nearest one that is, and a required key that is missing."""
@@ -266,7 +265,7 @@ class Block:
         node = self._get(key)
         if not isinstance(node, Mapping):
             raise self.error("expected `key: value` lines below it", key)
-        return Block(node, self.file, self._path(key))
+        return Block(node, self.file, self._path(key), self.line(key))
 
     def blocks(self, key: str) -> tuple[Block, ...]:
         """The list of mappings under `key`."""
@@ -274,7 +273,7 @@ class Block:
         for index, node in enumerate(self._items(key)):
             if not isinstance(node, Mapping):
                 raise self.error(f"item {index + 1} must be `key: value` lines", key)
-            blocks.append(Block(node, self.file, f"{self._path(key)}[{index}]"))
+            blocks.append(Block(node, self.file, f"{self._path(key)}[{index}]", node.line))
         return tuple(blocks)
 
     def is_list(self, key: str) -> bool:

@@ -43,12 +43,15 @@ UNITS: dict[str, tuple[str, float]] = {
 _AMBIGUOUS = re.compile(r"(?P<prefix>[kKMGTPmgtp]?i?)(?P<what>bps|Bps|b|flops?|ops?)(?P<per>/s|/sec)?", re.IGNORECASE)
 
 
-def unit_hint(unit: str) -> str:
-    """What to write in place of `unit`, which is not in the table, as the end of a sentence."""
+def unit_hint(unit: str, quantity: str = "") -> str:
+    """What to write in place of `unit`, which is not in the table, for a number of `quantity`: the end of a sentence."""
+    units = QUANTITIES[quantity][1] if quantity else UNITS
+    if unit in UNITS:
+        return f"that is a unit of {UNITS[unit][0]}, choose from {', '.join(units)}"
     match = _AMBIGUOUS.fullmatch(unit)
     if match is None:
-        near = nearest(unit, UNITS)
-        return f"did you mean {' or '.join(near)}?" if near else f"the units are {', '.join(UNITS)}"
+        near = nearest(unit, units)
+        return f"did you mean {' or '.join(near)}?" if near else f"the units are {', '.join(units)}"
     prefix = match["prefix"].upper().replace("I", "i")
     decimal = (prefix[:1].replace("K", "k") if prefix else "") or ""
     what, rate = match["what"], bool(match["per"]) or match["what"].lower() == "bps"
@@ -64,7 +67,7 @@ def unit_hint(unit: str) -> str:
 
 # -- what people write on a command line ----------------------------------------------------------
 
-_NUMBER = re.compile(r"(?P<whole>\d+(?:_\d{3})*)?(?:\.(?P<part>\d*))?(?:[eE](?P<power>[+-]?\d{1,3}))?")
+_NUMBER = re.compile(r"(?P<whole>\d+(?:_\d{3})*)?(?:\.(?P<part>\d*))?(?:[eE](?P<power>[+-]?\d{1,3}))?", re.ASCII)
 _LARGEST = 2**63
 
 
@@ -77,7 +80,9 @@ def parse_size(text: str, what: str = "size") -> int:
     units = QUANTITIES["bytes"][1]
     if unit and unit not in units:
         short = {"K": "KiB or kB", "k": "kB or KiB", "M": "MB or MiB", "G": "GB or GiB", "T": "TB or TiB"}.get(unit)
-        raise InputError(f"{what} {text!r} has the unit {unit!r}: {f'write {short}' if short else unit_hint(unit)}")
+        raise InputError(
+            f"{what} {text!r} has the unit {unit!r}: {f'write {short}' if short else unit_hint(unit, 'bytes')}"
+        )
     return _whole(number, int(units[unit or "B"]), text, what, "bytes")
 
 

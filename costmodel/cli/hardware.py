@@ -34,6 +34,6 @@ def show(
     catalog: Catalog,
 ) -> Answer:
     """One entry: every number with its unit, source and confidence, and why others are unknown."""
-    from costmodel.studies import hardware
+    from costmodel.studies.hardware import show_hardware
 
-    return hardware.show(name, catalog)
+    return show_hardware(name, catalog)

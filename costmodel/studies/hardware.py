@@ -44,7 +44,7 @@ def list_hardware(kind: str = "", catalog: Catalog | Path | None = None) -> Hard
     return HardwareList(entries, opened)
 
 
-def show(name: str, catalog: Catalog | Path | None = None) -> HardwareDetails:
+def show_hardware(name: str, catalog: Catalog | Path | None = None) -> HardwareDetails:
     """The entries called `name`, each with every number, its unit, source and confidence, and why others are unknown.
 
     A name may be that of a cluster and of its chip: then both are shown. Raises InputError with the nearest names
