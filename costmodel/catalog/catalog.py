@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from costmodel.catalog.entries import Chip, Cluster, Link, Number
 from costmodel.catalog.facts import constant
-from costmodel.catalog.reader import Block, read
+from costmodel.catalog.reader import LARGEST_FILE, Block, read
 from costmodel.errors import InputError
 
 ENVIRONMENT = "COSTMODEL_CATALOG"
@@ -67,7 +67,8 @@ class Shelf:
         found: dict[str, Path] = {}
         for path in self.paths():
             try:
-                match = _ALIASES.search(path.read_text(encoding="utf-8") + "\n")
+                readable = path.is_file() and path.stat().st_size <= LARGEST_FILE
+                match = _ALIASES.search(path.read_text(encoding="utf-8") + "\n") if readable else None
             except (OSError, UnicodeDecodeError):
                 continue  # named when it is asked for, and by `catalog check`
             if match:
@@ -154,12 +155,12 @@ class Catalog:
 
         digest = sha256()
         for root in (self.shipped_hardware, self.shipped_models, self.extra):
-            for path in sorted(root.rglob("*.yaml")) if root else ():
+            for path in sorted(yaml_files(root)) if root else ():
                 try:
-                    content = path.read_bytes()
+                    content = path.read_bytes() if path.stat().st_size <= LARGEST_FILE else b""
                 except OSError:
-                    content = b"unreadable"
-                name = path.relative_to(root).as_posix().encode()  # type: ignore[arg-type]  # root is not None here
+                    content = b""  # such a file gives no entry either
+                name = path.relative_to(root or path).as_posix().encode()
                 digest.update(b"%d %s %d " % (len(name), name, len(content)) + content)
             digest.update(b"|")
         return digest.hexdigest()[:12]
@@ -187,6 +188,12 @@ class Catalog:
         if (kind, path) not in self._entries:
             self._entries[kind, path] = self.load(path, parse)
         return self._entries[kind, path]  # type: ignore[return-value]  # the kind fixes the type
+
+
+def yaml_files(root: Path, ending: str = ".yaml") -> Iterator[Path]:
+    """The files of that ending that could be entries below `root`, which may be any folder, however deep."""
+    for pattern in ("*", "*/*", "models/*/*"):
+        yield from (path for path in root.glob(f"{pattern}{ending}") if path.is_file())
 
 
 def read_assumptions(block: Block) -> dict[str, Number]:

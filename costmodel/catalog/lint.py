@@ -12,7 +12,7 @@ from math import prod
 from pathlib import Path
 
 from costmodel.catalog.browse import facts_of, load
-from costmodel.catalog.catalog import KINDS, Catalog, check_names, read_assumptions
+from costmodel.catalog.catalog import KINDS, Catalog, check_names, read_assumptions, yaml_files
 from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number
 from costmodel.catalog.sizes import standard_rule
 from costmodel.errors import CatalogError, InputError, nearest
@@ -77,7 +77,7 @@ def _misplaced(catalog: Catalog) -> Iterator[Problem]:
     """Files that nothing reads: of another ending, or outside the folders of entries."""
     roots = [catalog.shipped_hardware, *([catalog.extra] if catalog.extra else [])]
     for root in roots:
-        for path in sorted([*root.rglob("*.yaml"), *root.rglob("*.yml"), *root.rglob("*.json")]):
+        for path in sorted(path for ending in (".yaml", ".yml") for path in yaml_files(root, ending)):
             inside = path.relative_to(root)
             is_entry = len(inside.parts) == 2 and inside.parts[0] in FOLDERS and path.suffix == ".yaml"
             if is_entry or inside in (Path("sources.yaml"), Path("models/standard/rule.yaml")):

@@ -1,5 +1,6 @@
 """Finding entries, laying a user's folder over the shipped one, and the hash of it all; and what lint says of bad files."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -156,6 +157,18 @@ def test_the_hash_changes_with_every_file_that_matters(folder):
     assert after != before
     (folder / "chips" / "my-chip.yaml").rename(folder / "chips" / "my-chips.yaml")
     assert Catalog.open(folder).hash() not in (before, after)
+
+
+def test_a_folder_of_anything_is_neither_walked_nor_read_whole(folder):
+    (folder / "deep" / "er" / "chips").mkdir(parents=True)
+    (folder / "deep" / "er" / "chips" / "lost.yaml").write_text(CHIP)
+    os.mkfifo(folder / "chips" / "pipe.yaml")
+    before = Catalog.open(folder).hash()
+    (folder / "deep" / "er" / "chips" / "lost.yaml").unlink()
+    assert Catalog.open(folder).hash() == before
+    assert Catalog.open(folder).chip("mine").name == "my-chip"
+    with pytest.raises(InputError, match="unknown chip 'pipe'"):
+        Catalog.open(folder).chip("pipe")
 
 
 def test_a_name_reads_one_file(monkeypatch):
