@@ -83,8 +83,8 @@ class ScaleUp:
     kind `switch`: `size` chips behind switches, each with one port of the link's bandwidth;
     kind `mesh`: `size` chips, one link to each other chip;
     kind `torus`: `axes` axes (2 or 3) of one link each way; `wrap_rule` is `multiple-of-4` (all axes wrap when every
-    length is a multiple of 4), `exactly-N` (an axis wraps when it is N long: 16 on v5e and v6e), `always` or `never`; `shapes` are the slices
-    that can be had by name, `largest` the whole pod, `job_limit` the largest that one job is scheduled on.
+    length is a multiple of 4), `exactly-N` (an axis wraps when it is N long: 16 on v5e and v6e), `always` or `never`;
+    `shapes` are the slices that can be had by name, `largest` the whole pod, `job_limit` the largest that one job is scheduled on.
     """
 
     kind: Literal["switch", "mesh", "torus"]
