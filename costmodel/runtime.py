@@ -296,23 +296,31 @@ class Run:
                     self.values[name] = np.concatenate(values, axis=-1) if varies else values[0]
         return self
 
-    def blocks(self, cuts: Sequence[int] | None = None) -> Iterator[tuple[slice, dict[str, Array]]]:
-        """The last level, block by block: which rows, and the quantities wanted there.
-
-        With `cuts`, the first rows of runs that belong together, a block holds whole runs.
-        """
+    def cut(self, runs: Sequence[int] | None = None) -> list[slice]:
+        """The rows of the last level in blocks; with `runs`, the first rows of runs that belong together, of whole runs."""
         import numpy as np
 
-        level = list(self.spec)[-1]
-        rows, each = self._elements(level)
+        rows, each = self._elements(list(self.spec)[-1])
         step = max(1, BLOCK // each)
-        ends = np.append(np.asarray(cuts)[1:], rows) if cuts is not None else np.arange(1, rows + 1)
-        low = 0
+        ends = np.append(np.asarray(runs)[1:], rows) if runs is not None else np.arange(1, rows + 1)
+        blocks, low = [], 0
         while low < rows:
             place = int(np.searchsorted(ends, low + step, side="right"))
             # A run that is longer than a block is taken whole.
             high = int(ends[place - 1] if place and ends[place - 1] > low else ends[place])
-            block, low = slice(low, high), high
-            with np.errstate(all="ignore"):
-                values = self._call(level, block)
-            yield block, dict(zip(self.spec[level][1], values, strict=True))
+            blocks.append(slice(low, high))
+            low = high
+        return blocks
+
+    def block(self, rows: slice) -> dict[str, Array]:
+        """The quantities wanted on some rows of the last level; several threads may ask at once."""
+        import numpy as np
+
+        level = list(self.spec)[-1]
+        with np.errstate(all="ignore"):
+            return dict(zip(self.spec[level][1], self._call(level, rows), strict=True))
+
+    def blocks(self) -> Iterator[tuple[slice, dict[str, Array]]]:
+        """The last level, block by block: which rows, and the quantities wanted there."""
+        for rows in self.cut():
+            yield rows, self.block(rows)

@@ -28,9 +28,7 @@ PATIENCE = 1.0
 )
 @answering
 def plan(
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help=MODEL)
-    ],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help=MODEL)],
     catalog: Catalog,
     on: On,
     slices: Slices = 1,

@@ -28,9 +28,7 @@ LAYOUT_HELP = (
 )
 @answering
 def train(
-    models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help=f"Each one: {MODEL}")
-    ],
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help=f"Each one: {MODEL}")],
     catalog: Catalog,
     on: On,
     layout: Annotated[str | None, typer.Option("--layout", metavar="WORDS", help=LAYOUT_HELP)] = None,

@@ -1,0 +1,1 @@
+"""What is true: every cost as a sympy equation. No input or output, no catalog, no numpy."""

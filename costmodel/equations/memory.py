@@ -36,7 +36,10 @@ class KeptActivations(Chapter):
     gated = 2 + layout.gated_ffn
 
     kept_outside = equation(
-        bytes_, tokens * 4 * layout.hidden_size * e, "norm and block inputs", source="Korthikanti et al. 2022, section 4.1, without dropout"
+        bytes_,
+        tokens * 4 * layout.hidden_size * e,
+        "norm and block inputs",
+        source="Korthikanti et al. 2022, section 4.1, without dropout",
     )
     kept_inside = equation(
         bytes_,
@@ -80,13 +83,23 @@ class Memory(Chapter):
     workspace_bytes = given(bytes_, "workspaces of the libraries, inside the allocator", owner="assumption")
     reserved_factor = given(count, "what the allocator holds over what it has given out", owner="assumption")
     context_bytes = given(bytes_, "the runtime's own, outside the allocator", owner="assumption")
-    communicator_bytes = given(bytes_, "buffers of the communication library, outside the allocator", owner="assumption")
+    communicator_bytes = given(
+        bytes_, "buffers of the communication library, outside the allocator", owner="assumption"
+    )
     memory_capacity = given(bytes_, "of the chip, as the device reports it", owner="chip")
 
-    running = equation(count, rows(PHASE, {"forward": 1, "loss": 1, "backward": 1, "optimizer": 0}), "1 while activations are held")
-    in_loss = equation(count, rows(PHASE, {"forward": 0, "loss": 1, "backward": 0, "optimizer": 0}), "1 while the loss is computed")
-    in_backward = equation(count, rows(PHASE, {"forward": 0, "loss": 0, "backward": 1, "optimizer": 0}), "1 in the backward pass")
-    in_optimizer = equation(count, rows(PHASE, {"forward": 0, "loss": 0, "backward": 0, "optimizer": 1}), "1 in the optimizer step")
+    running = equation(
+        count, rows(PHASE, {"forward": 1, "loss": 1, "backward": 1, "optimizer": 0}), "1 while activations are held"
+    )
+    in_loss = equation(
+        count, rows(PHASE, {"forward": 0, "loss": 1, "backward": 0, "optimizer": 0}), "1 while the loss is computed"
+    )
+    in_backward = equation(
+        count, rows(PHASE, {"forward": 0, "loss": 0, "backward": 1, "optimizer": 0}), "1 in the backward pass"
+    )
+    in_optimizer = equation(
+        count, rows(PHASE, {"forward": 0, "loss": 0, "backward": 0, "optimizer": 1}), "1 in the optimizer step"
+    )
     has_layers = equation(count, select(layout.stage_layers > 0, 1, 0), "1 where a stage exists")
 
     stage_weights = equation(
@@ -96,10 +109,14 @@ class Memory(Chapter):
         source="Rajbhandari et al. 2020, figure 1",
     )
     stage_gradients = equation(
-        bytes_, layout.stage_parameters * gradient_bytes / select(layout.gradients_sharded > 0, dp, 1), "their gradients"
+        bytes_,
+        layout.stage_parameters * gradient_bytes / select(layout.gradients_sharded > 0, dp, 1),
+        "their gradients",
     )
     stage_optimizer = equation(
-        bytes_, layout.stage_parameters * optimizer_bytes / select(layout.optimizer_sharded > 0, dp, 1), "their optimizer states"
+        bytes_,
+        layout.stage_parameters * optimizer_bytes / select(layout.optimizer_sharded > 0, dp, 1),
+        "their optimizer states",
     )
     stage_step_extra = equation(
         bytes_,
@@ -121,7 +138,11 @@ class Memory(Chapter):
         select(
             layout.weights_sharded > 0,
             layout.element_size
-            * (2 * layout.layer_parameters + layout.has_embedding * layout.embedding_on_rank + layout.has_head * layout.head_on_rank),
+            * (
+                2 * layout.layer_parameters
+                + layout.has_embedding * layout.embedding_on_rank
+                + layout.has_head * layout.head_on_rank
+            ),
             0,
         ),
         "of two layers (used and prefetched), and of embedding and head",
@@ -146,7 +167,13 @@ class Memory(Chapter):
     )
     memory_use = equation(
         bytes_,
-        stage_weights + stage_gradients + stage_optimizer + stage_step_extra + stage_activations + stage_logits + stage_buffers,
+        stage_weights
+        + stage_gradients
+        + stage_optimizer
+        + stage_step_extra
+        + stage_activations
+        + stage_logits
+        + stage_buffers,
         "of a stage in a phase",
     )
     stage_peak = equation(bytes_, worst(memory_use, PHASE), "of a stage in its worst phase")
@@ -154,14 +181,24 @@ class Memory(Chapter):
     reserved = equation(bytes_, reserved_factor * allocated, "by the allocator")
     device_used = equation(bytes_, reserved + context_bytes + communicator_bytes, "as the device reports it")
     margin = equation(bytes_, memory_capacity - device_used, "left of the chip's memory; negative when it is short")
-    overflow = equation(bytes_, allocated + context_bytes - memory_capacity, "positive when the tensors alone cannot fit")
+    overflow = equation(
+        bytes_, allocated + context_bytes - memory_capacity, "positive when the tensors alone cannot fit"
+    )
 
     # What the worst stage holds at its worst moment
     memory_weights = equation(bytes_, at_worst(stage_weights, stage_peak, STAGE), "weights")
     memory_gradients = equation(bytes_, at_worst(stage_gradients, stage_peak, STAGE), "gradients")
     memory_optimizer = equation(
-        bytes_, at_worst(at_worst(stage_optimizer + stage_step_extra, memory_use, PHASE), stage_peak, STAGE), "optimizer states"
+        bytes_,
+        at_worst(at_worst(stage_optimizer + stage_step_extra, memory_use, PHASE), stage_peak, STAGE),
+        "optimizer states",
     )
-    memory_activations = equation(bytes_, at_worst(at_worst(stage_activations, memory_use, PHASE), stage_peak, STAGE), "kept activations")
-    memory_logits = equation(bytes_, at_worst(at_worst(stage_logits, memory_use, PHASE), stage_peak, STAGE), "logits and loss")
-    memory_buffers = equation(bytes_, at_worst(at_worst(stage_buffers, memory_use, PHASE), stage_peak, STAGE), "buffers")
+    memory_activations = equation(
+        bytes_, at_worst(at_worst(stage_activations, memory_use, PHASE), stage_peak, STAGE), "kept activations"
+    )
+    memory_logits = equation(
+        bytes_, at_worst(at_worst(stage_logits, memory_use, PHASE), stage_peak, STAGE), "logits and loss"
+    )
+    memory_buffers = equation(
+        bytes_, at_worst(at_worst(stage_buffers, memory_use, PHASE), stage_peak, STAGE), "buffers"
+    )

@@ -15,8 +15,25 @@ SEARCHED = ("step_time", "allocated", "device_used", "legal", *RULES)
 """What a search looks at."""
 
 _ANSWERS = frozenset(
-    "step_time step_tokens tokens_per_second model_flops hardware_flops chip_rate mfu mfu_causal hfu "
-    "allocated reserved device_used margin overflow stage_peak memory_use legal".split()
+    [
+        "step_time",
+        "step_tokens",
+        "tokens_per_second",
+        "model_flops",
+        "hardware_flops",
+        "chip_rate",
+        "mfu",
+        "mfu_causal",
+        "hfu",
+        "allocated",
+        "reserved",
+        "device_used",
+        "margin",
+        "overflow",
+        "stage_peak",
+        "memory_use",
+        "legal",
+    ]
 )
 _ITEMS = ("time_", "total_", "memory_", "rule_")
 

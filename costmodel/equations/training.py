@@ -66,10 +66,15 @@ class LayerCompute(Chapter):
         M=rows(PART, {"forward": tokens, "input_gradient": tokens, "weight_gradient": layout.vocabulary_on_rank}),
         N=rows(
             PART,
-            {"forward": layout.vocabulary_on_rank, "input_gradient": layout.hidden_size, "weight_gradient": layout.hidden_size},
+            {
+                "forward": layout.vocabulary_on_rank,
+                "input_gradient": layout.hidden_size,
+                "weight_gradient": layout.hidden_size,
+            },
         ),
         K=rows(
-            PART, {"forward": layout.hidden_size, "input_gradient": layout.vocabulary_on_rank, "weight_gradient": tokens}
+            PART,
+            {"forward": layout.hidden_size, "input_gradient": layout.vocabulary_on_rank, "weight_gradient": tokens},
         ),
     )
     softmax = part(LossTraffic, tokens=tokens, vocabulary_on_rank=layout.vocabulary_on_rank)
@@ -82,10 +87,14 @@ class LayerCompute(Chapter):
         "weight products, backward",
     )
     attention_forward = equation(
-        seconds, (1 - sliding_share) * core.forward + sliding_share * sliding_core.forward, "attention of the average layer, forward"
+        seconds,
+        (1 - sliding_share) * core.forward + sliding_share * sliding_core.forward,
+        "attention of the average layer, forward",
     )
     attention_backward = equation(
-        seconds, (1 - sliding_share) * core.backward + sliding_share * sliding_core.backward, "attention of the average layer, backward"
+        seconds,
+        (1 - sliding_share) * core.backward + sliding_share * sliding_core.backward,
+        "attention of the average layer, backward",
     )
     forward_compute = equation(seconds, matmul_forward + attention_forward + between.forward, "a layer, forward")
     recomputed_products = equation(
@@ -129,9 +138,13 @@ class Step(Chapter):
     legality = part(Legality, shared=True)
     memory = part(Memory, shared=True)
 
-    tp_hidden_share = given(count, "share of tensor-parallel communication that hides behind compute", owner="assumption")
+    tp_hidden_share = given(
+        count, "share of tensor-parallel communication that hides behind compute", owner="assumption"
+    )
     fsdp_hidden_share = given(count, "share of FSDP's communication that hides behind compute", owner="assumption")
-    fsdp_wire_factor = given(count, "measured time of overlapped FSDP gathers over that of lone ones", owner="assumption")
+    fsdp_wire_factor = given(
+        count, "measured time of overlapped FSDP gathers over that of lone ones", owner="assumption"
+    )
     dp_hidden_share = given(count, "share of gradient communication that hides behind compute", owner="assumption")
     dp_wire_factor = given(count, "measured time of overlapped reductions over that of lone ones", owner="assumption")
     step_overhead = given(seconds, "of a step, outside the model: data, logging, clipping", owner="assumption")
@@ -170,7 +183,11 @@ class Step(Chapter):
     layer_forward = equation(seconds, layer.forward_compute + tensor.exposed_forward, "a layer, forward, before FSDP")
     layer_backward = equation(
         seconds,
-        layer.backward_compute + layer.recomputed_compute + tensor.exposed_backward + recomputed_exposed + accumulation.accumulation,
+        layer.backward_compute
+        + layer.recomputed_compute
+        + tensor.exposed_backward
+        + recomputed_exposed
+        + accumulation.accumulation,
         "a layer, backward, before FSDP",
     )
     sharded = part(
@@ -184,15 +201,23 @@ class Step(Chapter):
         hidden_share=fsdp_hidden_share,
     )
     layer_time = equation(
-        seconds, layer_forward + layer_backward + sharded.exposed_forward + sharded.exposed_backward, "a layer, both ways"
+        seconds,
+        layer_forward + layer_backward + sharded.exposed_forward + sharded.exposed_backward,
+        "a layer, both ways",
     )
     # Only two kinds of stage can be the slowest: one with the most layers, and the one with the head.
     most_layers = equation(count, worst(layout.stage_layers, STAGE), "layers of the fullest stage")
-    head_layers = equation(count, total(layout.stage_layers * layout.has_head, STAGE), "layers of the stage with the head")
+    head_layers = equation(
+        count, total(layout.stage_layers * layout.has_head, STAGE), "layers of the stage with the head"
+    )
     full_stage_time = equation(seconds, most_layers * layer_time, "a micro-batch on the fullest stage, both ways")
-    head_stage_time = equation(seconds, head_layers * layer_time + layer.loss_compute, "a micro-batch on the stage with the head")
+    head_stage_time = equation(
+        seconds, head_layers * layer_time + layer.loss_compute, "a micro-batch on the stage with the head"
+    )
     slowest_stage = equation(seconds, largest(full_stage_time, head_stage_time), "a micro-batch on the slowest stage")
-    all_stages = equation(seconds, layout.layers * layer_time + layer.loss_compute, "a micro-batch on all stages together")
+    all_stages = equation(
+        seconds, layout.layers * layer_time + layer.loss_compute, "a micro-batch on all stages together"
+    )
     mean_layers = equation(count, layout.layers / pp, "layers of the average stage")
     pipeline = part(
         Pipeline,
@@ -216,14 +241,20 @@ class Step(Chapter):
         wire_factor=dp_wire_factor,
         hidden_share=dp_hidden_share,
     )
-    exposed_sync = equation(seconds, sync.exposed_gradient + sync.exposed_weight, "gradient and weight traffic that shows")
+    exposed_sync = equation(
+        seconds, sync.exposed_gradient + sync.exposed_weight, "gradient and weight traffic that shows"
+    )
     step_time = equation(
         seconds, pipeline.total + exposed_sync + accumulation.update + step_overhead, "one optimizer step"
     )
 
     # The step item by item: what the slowest stage does, and what it waits for. They add up to step_time.
-    head_is_slowest = equation(count, select(head_stage_time >= full_stage_time, 1, 0), "1 when the stage with the head is")
-    slowest_layers = equation(count, select(head_is_slowest > 0, head_layers, most_layers), "layers of the slowest stage")
+    head_is_slowest = equation(
+        count, select(head_stage_time >= full_stage_time, 1, 0), "1 when the stage with the head is"
+    )
+    slowest_layers = equation(
+        count, select(head_is_slowest > 0, head_layers, most_layers), "layers of the slowest stage"
+    )
     layer_passes = equation(count, m * slowest_layers, "layers that the slowest stage runs in a step")
     time_matmul = equation(seconds, layer_passes * (layer.matmul_forward + layer.matmul_backward), "weight products")
     time_attention = equation(seconds, layer_passes * (layer.attention_forward + layer.attention_backward), "attention")
@@ -232,10 +263,14 @@ class Step(Chapter):
         layer_passes * (layer.between_forward + layer.between_backward + accumulation.accumulation),
         "norms, activations, residuals, accumulation of gradients",
     )
-    time_loss = equation(seconds, m * head_is_slowest * layer.loss_compute, "head and loss, where the slowest stage has them")
+    time_loss = equation(
+        seconds, m * head_is_slowest * layer.loss_compute, "head and loss, where the slowest stage has them"
+    )
     time_recompute = equation(seconds, layer_passes * layer.recomputed_compute, "forward work run again")
     time_tp = equation(
-        seconds, layer_passes * (tensor.exposed_forward + tensor.exposed_backward + recomputed_exposed), "tensor-parallel traffic"
+        seconds,
+        layer_passes * (tensor.exposed_forward + tensor.exposed_backward + recomputed_exposed),
+        "tensor-parallel traffic",
     )
     time_fsdp = equation(seconds, layer_passes * (sharded.exposed_forward + sharded.exposed_backward), "FSDP traffic")
     time_pp = equation(seconds, pipeline.sends, "messages between stages")
@@ -247,7 +282,12 @@ class Step(Chapter):
     # Communication in all, shown or hidden
     total_tp = equation(
         seconds,
-        layer_passes * (tensor.forward + tensor.backward + choose(layout.recompute, {"none": 0, "selective": 0, "full": tensor.forward})),
+        layer_passes
+        * (
+            tensor.forward
+            + tensor.backward
+            + choose(layout.recompute, {"none": 0, "selective": 0, "full": tensor.forward})
+        ),
         "tensor-parallel traffic, hidden or not",
     )
     total_fsdp = equation(seconds, layer_passes * (sharded.forward + sharded.backward), "FSDP traffic, hidden or not")
@@ -288,7 +328,9 @@ class Yield(Chapter):
         "of a token, run again",
     )
     hardware_flops = equation(
-        flop, step_tokens * (work.training_flops_causal + rerun_flops), "of a step, attention causal, recomputation counted"
+        flop,
+        step_tokens * (work.training_flops_causal + rerun_flops),
+        "of a step, attention causal, recomputation counted",
     )
     chip_rate = equation(flop_per_second, model_flops / (step_time * chips), "model FLOP a second and chip")
     mfu = equation(
@@ -298,9 +340,13 @@ class Yield(Chapter):
         source="Chowdhery et al. 2022, appendix B",
     )
     mfu_causal = equation(
-        count, step_tokens * work.training_flops_causal / (step_time * chips * peak), "the same with attention counted causal"
+        count,
+        step_tokens * work.training_flops_causal / (step_time * chips * peak),
+        "the same with attention counted causal",
     )
-    hfu = equation(count, hardware_flops / (step_time * chips * peak), "hardware FLOPs utilisation: what the chips really do")
+    hfu = equation(
+        count, hardware_flops / (step_time * chips * peak), "hardware FLOPs utilisation: what the chips really do"
+    )
 
 
 class OnSwitches(Chapter):
@@ -318,7 +364,9 @@ class OnSwitches(Chapter):
 
     along_tp = part(SwitchGroup, n=tp, m=domain_tp, u=unit_tp, S=layout.hidden_state_bytes)
     weights_of_layer = part(SwitchGroup, n=dp, m=domain_dp, u=unit_dp, S=layout.layer_parameters * layout.element_size)
-    gradients_of_layer = part(SwitchGroup, n=dp, m=domain_dp, u=unit_dp, S=layout.layer_parameters * gradient_wire_bytes)
+    gradients_of_layer = part(
+        SwitchGroup, n=dp, m=domain_dp, u=unit_dp, S=layout.layer_parameters * gradient_wire_bytes
+    )
     weights_of_stage = part(
         SwitchGroup, n=dp, m=domain_dp, u=unit_dp, S=worst(layout.stage_parameters, STAGE) * layout.element_size
     )
@@ -350,31 +398,64 @@ class OnTorus(Chapter):
     tp_x, tp_y, tp_z = (column(count, f"tensor-parallel ranks along {a}") for a in "XYZ")
     pp_x, pp_y, pp_z = (column(count, f"pipeline stages along {a}") for a in "XYZ")
     dp_x, dp_y, dp_z = (column(count, f"data-parallel ranks along {a}") for a in "XYZ")
-    tp_stride_x, tp_stride_y, tp_stride_z = (column(count, f"chips from one tensor-parallel rank to the next along {a}") for a in "XYZ")
-    pp_stride_x, pp_stride_y, pp_stride_z = (column(count, f"chips from one pipeline stage to the next along {a}") for a in "XYZ")
-    dp_stride_x, dp_stride_y, dp_stride_z = (column(count, f"chips from one data-parallel rank to the next along {a}") for a in "XYZ")
-    tp_ring_x, tp_ring_y, tp_ring_z = (column(count, f"1 when the tensor-parallel ranks along {a} close to a ring") for a in "XYZ")
-    pp_ring_x, pp_ring_y, pp_ring_z = (column(count, f"1 when the pipeline stages along {a} close to a ring") for a in "XYZ")
-    dp_ring_x, dp_ring_y, dp_ring_z = (column(count, f"1 when the data-parallel ranks along {a} close to a ring") for a in "XYZ")
+    tp_stride_x, tp_stride_y, tp_stride_z = (
+        column(count, f"chips from one tensor-parallel rank to the next along {a}") for a in "XYZ"
+    )
+    pp_stride_x, pp_stride_y, pp_stride_z = (
+        column(count, f"chips from one pipeline stage to the next along {a}") for a in "XYZ"
+    )
+    dp_stride_x, dp_stride_y, dp_stride_z = (
+        column(count, f"chips from one data-parallel rank to the next along {a}") for a in "XYZ"
+    )
+    tp_ring_x, tp_ring_y, tp_ring_z = (
+        column(count, f"1 when the tensor-parallel ranks along {a} close to a ring") for a in "XYZ"
+    )
+    pp_ring_x, pp_ring_y, pp_ring_z = (
+        column(count, f"1 when the pipeline stages along {a} close to a ring") for a in "XYZ"
+    )
+    dp_ring_x, dp_ring_y, dp_ring_z = (
+        column(count, f"1 when the data-parallel ranks along {a} close to a ring") for a in "XYZ"
+    )
     tp_slices = column(count, "slices that a tensor-parallel group spans")
     pp_slices = column(count, "slices that a pipeline spans")
     dp_slices = column(count, "slices that a data-parallel group spans")
     gradient_wire_bytes = given(bytes_, "a gradient as it is exchanged", owner="assumption")
 
     on_tp = {
-        **{"size_x": tp_x, "size_y": tp_y, "size_z": tp_z, "slices": tp_slices},
-        **{"stride_x": tp_stride_x, "stride_y": tp_stride_y, "stride_z": tp_stride_z},
-        **{"ring_x": tp_ring_x, "ring_y": tp_ring_y, "ring_z": tp_ring_z},
+        "size_x": tp_x,
+        "size_y": tp_y,
+        "size_z": tp_z,
+        "stride_x": tp_stride_x,
+        "stride_y": tp_stride_y,
+        "stride_z": tp_stride_z,
+        "ring_x": tp_ring_x,
+        "ring_y": tp_ring_y,
+        "ring_z": tp_ring_z,
+        "slices": tp_slices,
     }
     on_pp = {
-        **{"size_x": pp_x, "size_y": pp_y, "size_z": pp_z, "slices": pp_slices},
-        **{"stride_x": pp_stride_x, "stride_y": pp_stride_y, "stride_z": pp_stride_z},
-        **{"ring_x": pp_ring_x, "ring_y": pp_ring_y, "ring_z": pp_ring_z},
+        "size_x": pp_x,
+        "size_y": pp_y,
+        "size_z": pp_z,
+        "stride_x": pp_stride_x,
+        "stride_y": pp_stride_y,
+        "stride_z": pp_stride_z,
+        "ring_x": pp_ring_x,
+        "ring_y": pp_ring_y,
+        "ring_z": pp_ring_z,
+        "slices": pp_slices,
     }
     on_dp = {
-        **{"size_x": dp_x, "size_y": dp_y, "size_z": dp_z, "slices": dp_slices},
-        **{"stride_x": dp_stride_x, "stride_y": dp_stride_y, "stride_z": dp_stride_z},
-        **{"ring_x": dp_ring_x, "ring_y": dp_ring_y, "ring_z": dp_ring_z},
+        "size_x": dp_x,
+        "size_y": dp_y,
+        "size_z": dp_z,
+        "stride_x": dp_stride_x,
+        "stride_y": dp_stride_y,
+        "stride_z": dp_stride_z,
+        "ring_x": dp_ring_x,
+        "ring_y": dp_ring_y,
+        "ring_z": dp_ring_z,
+        "slices": dp_slices,
     }
     along_tp = part(TorusGroup, **on_tp, S=layout.hidden_state_bytes)
     weights_of_layer = part(TorusGroup, **on_dp, S=layout.layer_parameters * layout.element_size)

@@ -1,0 +1,1 @@
+"""What `python -m costmodel.generate` wrote from the equations; never edited by hand."""

@@ -1,0 +1,1 @@
+"""Layouts: their grammar, the candidates, the evaluation of one and of all of them."""

@@ -64,7 +64,9 @@ class Candidates:
 
 def candidates(layers: int, global_batch: int) -> Candidates:
     """What is worth trying for a model of so many layers and a batch of so many sequences."""
-    micro_batches = tuple(size for size in _powers_of_two(min(MOST_MICRO_BATCH, global_batch)) if global_batch % size == 0)
+    micro_batches = tuple(
+        size for size in _powers_of_two(min(MOST_MICRO_BATCH, global_batch)) if global_batch % size == 0
+    )
     chunks = [v for v in range(2, MOST_CHUNKS + 1) if layers % v == 0 or (layers + 2) % v == 0]
     return Candidates(micro_batches, (("1f1b", 1), *(("interleaved", v) for v in chunks)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -35,11 +36,8 @@ def evaluate(workload: Workload, layout: Layout, catalog: Catalog, overlap: Over
 
 def math_module(workload: Workload) -> ModuleType:
     """The generated module of one answer for the kind of machine."""
-    if workload.machine.is_torus:
-        from costmodel.generated import training_on_torus_math as module
-    else:
-        from costmodel.generated import training_on_switches_math as module
-    return module
+    kind = "torus" if workload.machine.is_torus else "switches"
+    return import_module(f"costmodel.generated.training_on_{kind}_math")
 
 
 def call(function: Callable[..., Mapping[str, Any]], inputs: Mapping[str, Any]) -> Mapping[str, Any]:

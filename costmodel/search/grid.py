@@ -7,9 +7,12 @@ from. No layout is left out by rules of thumb.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 DEGREES = ("tp", "pp", "dp")
+THREADS = 4
 PRODUCT_AXES = 5  # of the candidates; the axes inside a layer, a stage or a step are reduced by then
 
 
@@ -111,59 +115,83 @@ def search(
     catalog: Catalog,
     candidates: Candidates,
     progress: Callable[[float], None] = lambda _: None,
+    *,
+    all_levels: bool = False,
 ) -> Grid:
-    """Evaluate every layout of the candidates on the machine; `progress` is told the share that is done."""
+    """Evaluate every layout of the candidates on the machine; `progress` is told the share that is done.
+
+    `all_levels` tells placements apart even where levels of the network have the same bandwidth.
+    """
     import numpy as np
 
     module = generated(workload)
-    placed = placements(workload.machine, limits=LIMITS)
+    placed = placements(workload.machine, limits=LIMITS, all_levels=all_levels)
     table, order, rows_of = _ordered(placed, module)
     scalars = scalar_inputs(workload, catalog)
     run = Run(module, table, {**scalars, **candidates.inputs()}).coarse()
     shape = (*candidates.shape, int(rows_of.max()) + 1)
     legal = np.broadcast_to(_squeezed(run.values["legal"]) > 0, shape)
-    broken = {}
-    standing = np.ones(shape, bool)
-    weight = np.bincount(rows_of)
-    for rule in rules(module):
-        level = module.LEVEL[rule]
-        holds = _squeezed(run.values[rule])
-        if holds.shape[-1] > 1:
-            holds = holds.take(run.index(level, "by_degrees"), axis=-1)
-        failing = standing & (holds <= 0)
-        broken[module.MEANING[rule]] = int((failing.sum(axis=(0, 1, 2, 3, 4)) * weight).sum())
-        standing &= holds > 0
-    step_time = np.empty(shape)
-    done = 0
-    for block, segments, out in _blocks(run, rows_of):
-        least = np.minimum.reduceat(_squeezed(out["step_time"]), segments, axis=-1)
-        step_time[..., rows_of[block.start] : rows_of[block.stop - 1] + 1] = least
-        done += block.stop - block.start
-        progress(done / table.size)
+    step_time = _least(run, rows_of, shape, progress)
     step_time[~legal] = np.inf
     return Grid(
-        workload,
-        candidates,
-        scalars,
-        placed,
-        order,
-        rows_of,
-        step_time,
-        np.broadcast_to(_squeezed(run.values["allocated"]), shape),
-        np.broadcast_to(_squeezed(run.values["device_used"]), shape),
-        legal,
-        broken,
-        int(np.prod(candidates.shape)) * table.size,
+        workload=workload,
+        candidates=candidates,
+        scalars=scalars,
+        placed=placed,
+        order=order,
+        rows_of=rows_of,
+        step_time=step_time,
+        allocated=np.broadcast_to(_squeezed(run.values["allocated"]), shape),
+        device_used=np.broadcast_to(_squeezed(run.values["device_used"]), shape),
+        legal=legal,
+        broken=_broken(run, rows_of, shape),
+        searched=int(np.prod(candidates.shape)) * table.size,
     )
+
+
+def _least(run: Run, rows_of: NDArray[np.int64], shape: tuple[int, ...], progress: Callable[[float], None]) -> Array:
+    """The step time of the fastest placement of each tuple of degrees."""
+    import numpy as np
+
+    starts = np.flatnonzero(np.diff(rows_of, prepend=-1))
+    least = np.empty(shape)
+
+    def evaluate(rows: slice) -> int:
+        inside = starts[(starts >= rows.start) & (starts < rows.stop)] - rows.start
+        times = np.minimum.reduceat(_squeezed(run.block(rows)["step_time"]), inside, axis=-1)
+        least[..., rows_of[rows.start] : rows_of[rows.stop - 1] + 1] = times
+        return int(rows.stop - rows.start)
+
+    done = 0
+    # numpy works outside the interpreter's lock, so threads share the blocks; no two write the same tuples.
+    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as threads:
+        for rows in threads.map(evaluate, run.cut(starts.tolist())):
+            done += rows
+            progress(done / len(rows_of))
+    return least
+
+
+def _broken(run: Run, rows_of: NDArray[np.int64], shape: tuple[int, ...]) -> dict[str, int]:
+    """For each rule, how many layouts, each placement counted, it was the first to reject."""
+    import numpy as np
+
+    weight = np.bincount(rows_of)
+    standing = np.ones(shape, bool)
+    broken = {}
+    for rule in rules(run.module):
+        holds = _squeezed(run.values[rule])
+        if holds.shape[-1] > 1:
+            holds = holds.take(run.index(run.module.LEVEL[rule], "by_degrees"), axis=-1)
+        failing = standing & (holds <= 0)
+        broken[run.module.MEANING[rule]] = int((failing.sum(axis=tuple(range(PRODUCT_AXES))) * weight).sum())
+        standing &= holds > 0
+    return broken
 
 
 def generated(workload: Workload) -> ModuleType:
     """The numpy module of the training equations for the kind of machine."""
-    if workload.machine.is_torus:
-        from costmodel.generated import training_on_torus_numpy as module
-    else:
-        from costmodel.generated import training_on_switches_numpy as module
-    return module
+    kind = "torus" if workload.machine.is_torus else "switches"
+    return import_module(f"costmodel.generated.training_on_{kind}_numpy")
 
 
 def rules(module: ModuleType) -> list[str]:
@@ -180,16 +208,6 @@ def _ordered(placed: PlacementTable, module: ModuleType) -> tuple[Table, NDArray
     order = np.argsort(numbers, kind="stable")
     used = module.LEVELS["layouts"]
     return Table({name: placed.columns[name][order] for name in used}), order, numbers[order]
-
-
-def _blocks(run: Run, rows_of: NDArray[np.int64]) -> Iterator[tuple[slice, NDArray[np.int64], dict[str, Array]]]:
-    """The finest level in blocks of whole tuples of degrees: the rows, where each tuple starts among them, the quantities."""
-    import numpy as np
-
-    starts = np.flatnonzero(np.diff(rows_of, prepend=-1))
-    for block, out in run.blocks(starts):
-        inside = starts[(starts >= block.start) & (starts < block.stop)]
-        yield block, inside - block.start, out
 
 
 def _squeezed(values: Array) -> Array:

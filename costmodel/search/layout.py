@@ -1,6 +1,6 @@
 """A layout: how a training step is spread over chips. One grammar, in which a layout prints as it is read.
 
-    tp=8 pp=16 dp=128 v=4 mbs=1 zero=1 sp=1 recompute=selective schedule=interleaved placement=tp-dp-pp
+tp=8 pp=16 dp=128 v=4 mbs=1 zero=1 sp=1 recompute=selective schedule=interleaved placement=tp-dp-pp
 """
 
 from __future__ import annotations

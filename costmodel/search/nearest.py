@@ -19,9 +19,7 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
 
     choices = grid.candidates
     degrees = grid.degrees
-    distance = sum(
-        np.abs(np.log2(degrees[name] / getattr(wanted, name))) for name in ("tp", "pp", "dp")
-    )
+    distance = sum(np.abs(np.log2(degrees[name] / getattr(wanted, name))) for name in ("tp", "pp", "dp"))
     along = (
         [abs(log2(size / wanted.micro_batch_size)) for size in choices.micro_batches],
         [abs(log2(v / wanted.virtual_stages)) + (schedule != wanted.schedule) for schedule, v in choices.schedules],

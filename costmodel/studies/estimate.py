@@ -130,8 +130,13 @@ class Estimate:
     def items(self) -> list[dict[str, Scalar]]:
         """One row an item of time and of memory."""
         who: dict[str, Scalar] = {"model": self.model, "on": self.on, "layout": str(self.layout)}
-        times = [{**who, "kind": "time", "item": name, "value": value, "unit": "s"} for name, value in self.time.items()]
-        sizes = [{**who, "kind": "memory", "item": name, "value": value, "unit": "bytes"} for name, value in self.memory.items()]
+        times = [
+            {**who, "kind": "time", "item": name, "value": value, "unit": "s"} for name, value in self.time.items()
+        ]
+        sizes = [
+            {**who, "kind": "memory", "item": name, "value": value, "unit": "bytes"}
+            for name, value in self.memory.items()
+        ]
         return times + sizes
 
     def _figures(self) -> dict[str, Scalar]:

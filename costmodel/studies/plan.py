@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
@@ -18,9 +17,6 @@ from costmodel.studies.estimate import TIME_ITEMS, Estimate, estimate
 from costmodel.studies.question import Question, ask, machine_of, searched
 from costmodel.studies.train import assumptions
 from costmodel.studies.training_tables import details
-
-if TYPE_CHECKING:
-    import numpy as np
 
 TIE = 0.05
 """Layouts this close to the best are not told apart: no model of this kind is nearer to measurements."""
@@ -93,7 +89,8 @@ class PlanAnswer:
             "ties": self.ties,
             "pareto": [_short(found) for found in self.front],
             "too_big": [
-                {"layout": str(x.layout), "step_time_s": x.step_time_s, "short_bytes": x.short_bytes} for x in self.too_big
+                {"layout": str(x.layout), "step_time_s": x.step_time_s, "short_bytes": x.short_bytes}
+                for x in self.too_big
             ],
             "remedy": self.remedy or None,
             "notes": list(self.notes),
@@ -107,7 +104,9 @@ class PlanAnswer:
         shown.insert(1, self._others())
         if len(self.front) > 1:
             rows = [(str(f.layout), human.seconds(f.step_time_s), human.size(f.device_used_bytes)) for f in self.front]
-            shown.append(Table("Less memory for more time", ("layout", "step", "memory"), [_split(row) for row in rows]))
+            shown.append(
+                Table("Less memory for more time", ("layout", "step", "memory"), [_split(row) for row in rows])
+            )
         if self.too_big:
             rows = [(str(x.layout), human.seconds(x.step_time_s), human.size(x.short_bytes)) for x in self.too_big]
             shown.append(Table("Faster, but too big", ("layout", "step", "short of"), [_split(row) for row in rows]))
@@ -208,13 +207,16 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
     fitting = grid.count(fits)
     legal = grid.count(grid.legal)
     rejected = [Rejected(rule, count) for rule, count in grid.broken.items()]
-    rejected.append(Rejected("the memory of a chip holds it, with what the runtime and its buffers need", legal - fitting))
+    rejected.append(
+        Rejected("the memory of a chip holds it, with what the runtime and its buffers need", legal - fitting)
+    )
     return PlanAnswer(
         best=best,
         ties=ties,
         front=tuple(full(index) for index in front(grid)),
         too_big=tuple(
-            TooBig(grid.settled(i), float(grid.step_time[i]), float(grid.device_used[i] - grid.capacity)) for i in too_big
+            TooBig(grid.settled(i), float(grid.step_time[i]), float(grid.device_used[i] - grid.capacity))
+            for i in too_big
         ),
         rejected=tuple(sorted(rejected, key=lambda r: -r.count)),
         searched=grid.searched,
@@ -223,7 +225,7 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
         search_seconds=seconds,
         remedy=remedy,
         notes=question.said(grid.workload.global_batch),
-        assumptions=assumptions(best[0], catalog),
+        assumptions=assumptions(best[0]),
     )
 
 
@@ -250,7 +252,9 @@ def why(best: Sequence[Estimate]) -> str:
     first = best[0]
     other = next((b for b in best[1:] if (b.layout.tp, b.layout.pp) != (first.layout.tp, first.layout.pp)), best[1])
     changes = {item: other.time[item] - first.time[item] for item in TIME_ITEMS}
-    told = sorted((item for item in changes if abs(changes[item]) > 0.005 * first.step_time_s), key=lambda i: -abs(changes[i]))
+    told = sorted(
+        (item for item in changes if abs(changes[item]) > 0.005 * first.step_time_s), key=lambda i: -abs(changes[i])
+    )
     gains = [f"{human.seconds(changes[i])} less of {TIME_ITEMS[i]}" for i in told if changes[i] > 0]
     losses = [f"{human.seconds(-changes[i])} more of {TIME_ITEMS[i]}" for i in told if changes[i] < 0]
     versus = f"against tp={other.layout.tp} pp={other.layout.pp} v={other.layout.virtual_stages} recompute={other.layout.recompute}"
@@ -278,7 +282,7 @@ def _remedy(grid: Grid, question: Question, catalog: Catalog, least: float) -> s
 
 
 def _layout(layout: Layout) -> str:
-    return str(layout).replace("recompute=", "recompute=").rsplit(" placement=", 1)[0]
+    return str(layout).rsplit(" placement=", 1)[0]
 
 
 def _split(row: tuple[str, str, str]) -> tuple[str, str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from costmodel.catalog.catalog import Catalog
@@ -59,7 +60,9 @@ def ask(
     else:
         length = parse_count(str(sequence_length), "sequence length")
         if length > LONGEST_SEQUENCE:
-            raise InputError(f"a sequence of {length:,} tokens is longer than {LONGEST_SEQUENCE:,}, the most that is considered")
+            raise InputError(
+                f"a sequence of {length:,} tokens is longer than {LONGEST_SEQUENCE:,}, the most that is considered"
+            )
         if length > shape.max_sequence:
             notes.append(f"{shape.name} was published for sequences up to {shape.max_sequence:,}")
     parameters = parameter_counts(shape)["parameters"]
@@ -80,7 +83,7 @@ def machine_of(on: str, slices: int, catalog: Catalog) -> Machine:
     return parse_machine(on, slices, catalog)
 
 
-def searched(question: Question, catalog: Catalog, progress: object = None) -> Grid:
+def searched(question: Question, catalog: Catalog, progress: Callable[[float], None] = lambda _: None) -> Grid:
     """The grid of all layouts, at the first batch that any legal layout divides.
 
     Where the batch may be rounded, sizes that divide well over the chips are tried in turn.
@@ -90,8 +93,7 @@ def searched(question: Question, catalog: Catalog, progress: object = None) -> G
     grids: list[Grid] = []
     for sequences in question.batch.candidates(workload.machine.chips, workload.sequence_length, slack):
         settled = question.with_sequences(sequences)
-        tell = progress if callable(progress) else (lambda _: None)
-        grids.append(search(settled, catalog, candidates(settled.model.layers, sequences), tell))
+        grids.append(search(settled, catalog, candidates(settled.model.layers, sequences), progress))
         if grids[-1].legal.any():
             return grids[-1]
     return grids[0]

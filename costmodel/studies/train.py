@@ -55,7 +55,9 @@ class TrainAnswer:
     def tables(self) -> Sequence[Table]:
         """A comparison when there are several, then the details of each."""
         several = [comparison(self.estimates)] if len(self.estimates) > 1 else []
-        each = [table for found, notes in zip(self.estimates, self.notes, strict=True) for table in details(found, notes)]
+        each = [
+            table for found, notes in zip(self.estimates, self.notes, strict=True) for table in details(found, notes)
+        ]
         return [*several, *each, Table("Assumptions", notes=self.assumptions)]
 
 
@@ -92,13 +94,11 @@ def train(
     several = [models] if isinstance(models, str | Model) else list(models)
     found, notes = [], []
     for model in several:
-        question = ask(
-            model, machine, opened, sequence_length=sequence_length, batch=batch, tokens=tokens, dtype=dtype
-        )
+        question = ask(model, machine, opened, sequence_length=sequence_length, batch=batch, tokens=tokens, dtype=dtype)
         workload, chosen = _settle(question, layout, opened)
         found.append(estimate(workload, chosen, opened, question.train_tokens))
         notes.append(question.said(workload.global_batch))
-    return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0], opened))
+    return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0]))
 
 
 def _settle(question: Question, layout: str | Layout | None, catalog: Catalog) -> tuple[Workload, Layout]:
@@ -141,7 +141,7 @@ def broken_rules(workload: Workload, layout: Layout, catalog: Catalog) -> list[s
     return [meaning[name] for name, value in values.items() if name.startswith("rule_") and value <= 0]
 
 
-def assumptions(found: Estimate, catalog: Catalog) -> tuple[str, ...]:
+def assumptions(found: Estimate) -> tuple[str, ...]:
     """What every estimate of this kind takes for given, with dates."""
     price = found.price
     lines = [
@@ -152,7 +152,9 @@ def assumptions(found: Estimate, catalog: Catalog) -> tuple[str, ...]:
     ]
     if price:
         number = price.usd_per_chip_hour
-        lines.append(f"price {number.value:g} USD a chip and hour: {price.provider}, {price.kind}, {number.date} ({number.confidence})")
+        lines.append(
+            f"price {number.value:g} USD a chip and hour: {price.provider}, {price.kind}, {number.date} ({number.confidence})"
+        )
     else:
         lines.append(f"no list price is known for {found.on.split(':')[0]}")
     return tuple(lines)

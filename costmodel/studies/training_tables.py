@@ -26,7 +26,10 @@ def summary(found: Estimate, notes: Sequence[str]) -> Table:
         ("batch", f"{found.global_batch:,} sequences of {found.sequence_length:,} = {human.count(tokens)} tokens"),
         ("step time", step),
         ("throughput", f"{human.rate(found.tokens_per_s, 'tokens/s')}, {human.flops(found.chip_flops_per_s)} a chip"),
-        ("MFU", f"{human.percent(found.mfu)} (attention causal {human.percent(found.mfu_causal)}, hardware {human.percent(found.hfu)})"),
+        (
+            "MFU",
+            f"{human.percent(found.mfu)} (attention causal {human.percent(found.mfu_causal)}, hardware {human.percent(found.hfu)})",
+        ),
         ("memory", f"{human.size(found.device_used_bytes)} of {human.size(found.capacity_bytes)}: fits {found.fits}"),
         ("run", _run(found)),
     ]
@@ -53,7 +56,8 @@ def time_table(found: Estimate) -> Table:
             human.percent(found.time[item] / found.step_time_s),
         )
         for item, label in TIME_ITEMS.items()
-        if found.time[item] > SMALLEST_SHARE * found.step_time_s or found.communication.get(item, 0) > SMALLEST_SHARE * found.step_time_s
+        if found.time[item] > SMALLEST_SHARE * found.step_time_s
+        or found.communication.get(item, 0) > SMALLEST_SHARE * found.step_time_s
     ]
     rows.append(("step", human.seconds(found.step_time_s), "", human.percent(1.0)))
     return Table("Time of a step", ("item", "shows", "in all", "share"), rows)
@@ -68,12 +72,22 @@ def memory_table(found: Estimate) -> Table:
     ]
     rows += [
         ("allocated", human.size(found.allocated_bytes), human.percent(found.allocated_bytes / found.capacity_bytes)),
-        ("reserved by the allocator", human.size(found.reserved_bytes), human.percent(found.reserved_bytes / found.capacity_bytes)),
-        ("used on the device", human.size(found.device_used_bytes), human.percent(found.device_used_bytes / found.capacity_bytes)),
+        (
+            "reserved by the allocator",
+            human.size(found.reserved_bytes),
+            human.percent(found.reserved_bytes / found.capacity_bytes),
+        ),
+        (
+            "used on the device",
+            human.size(found.device_used_bytes),
+            human.percent(found.device_used_bytes / found.capacity_bytes),
+        ),
         ("capacity", human.size(found.capacity_bytes), human.percent(1.0)),
     ]
     stage = "the only stage" if found.worst_stage == "only" else f"the {found.worst_stage} stage"
-    moment = {"loss": "at the loss", "optimizer": "in the optimizer step"}.get(found.worst_phase, f"in the {found.worst_phase} pass")
+    moment = {"loss": "at the loss", "optimizer": "in the optimizer step"}.get(
+        found.worst_phase, f"in the {found.worst_phase} pass"
+    )
     return Table("Memory of a chip", ("item", "size", "of capacity"), rows, (f"fullest on {stage}, {moment}",))
 
 

@@ -43,4 +43,3 @@ class Attention(Chapter):
         source="FlashAttention-2 (Dao 2023), section 3.1; the factor from published training runs",
         approximate="the least certain constant of a training step: 1.4 to 2.0",
     )
-

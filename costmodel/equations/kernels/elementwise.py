@@ -8,7 +8,9 @@ class Elementwise(Chapter):
 
     tokens = given(count, "tokens of a micro-batch on a rank")
     tp = given(count, "tensor-parallel ranks")
-    sequence_split = given(count, "ranks that share what lies between the products: tp with sequence parallelism, else 1")
+    sequence_split = given(
+        count, "ranks that share what lies between the products: tp with sequence parallelism, else 1"
+    )
     hidden_size = given(count, "width of the model (D)", owner="model")
     ffn_size = given(count, "width of the feed-forward (F)", owner="model")
     query_size = given(count, "query heads times head size", owner="model")
@@ -20,18 +22,24 @@ class Elementwise(Chapter):
     activation_bytes_forward = given(bytes_, "a feed-forward feature, forward: the activation", owner="assumption")
     activation_bytes_backward = given(bytes_, "a feed-forward feature, backward", owner="assumption")
     rotary_bytes = given(bytes_, "a query or key feature, each way: rotary positions", owner="assumption")
-    elementwise_traffic_factor = given(count, "measured traffic over that of perfectly fused kernels", owner="assumption")
+    elementwise_traffic_factor = given(
+        count, "measured traffic over that of perfectly fused kernels", owner="assumption"
+    )
 
     rate = equation(bytes_per_second, memory_share * memory_bandwidth / elementwise_traffic_factor, "of fused bytes")
     rotary = equation(bytes_, rotary_bytes * (query_size + kv_size) / tp, "a token, each way")
     forward = equation(
         seconds,
-        tokens * (hidden_bytes_forward * hidden_size / sequence_split + activation_bytes_forward * ffn_size / tp + rotary) / rate,
+        tokens
+        * (hidden_bytes_forward * hidden_size / sequence_split + activation_bytes_forward * ffn_size / tp + rotary)
+        / rate,
         "norms, residuals, activation and rotary positions of a layer, forward",
     )
     backward = equation(
         seconds,
-        tokens * (hidden_bytes_backward * hidden_size / sequence_split + activation_bytes_backward * ffn_size / tp + rotary) / rate,
+        tokens
+        * (hidden_bytes_backward * hidden_size / sequence_split + activation_bytes_backward * ffn_size / tp + rotary)
+        / rate,
         "the same, backward",
     )
 
@@ -60,10 +68,14 @@ class OptimizerTraffic(Chapter):
     copied_parameters = given(count, "weights that a rank writes again from their gathered or master form")
     memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
     memory_share = given(count, "share of the memory bandwidth that kernels attain", owner="chip")
-    update_bytes = given(bytes_, "an owned weight: gradient, master weight and moments read and written", owner="assumption")
+    update_bytes = given(
+        bytes_, "an owned weight: gradient, master weight and moments read and written", owner="assumption"
+    )
     copy_bytes = given(bytes_, "a local weight: its gradient zeroed, its copy written", owner="assumption")
     accumulation_bytes = given(bytes_, "a local weight and micro-batch: the sum of gradients", owner="assumption")
 
     rate = equation(bytes_per_second, memory_share * memory_bandwidth, "attained")
-    update = equation(seconds, (update_bytes * owned_parameters + copy_bytes * copied_parameters) / rate, "one optimizer step")
+    update = equation(
+        seconds, (update_bytes * owned_parameters + copy_bytes * copied_parameters) / rate, "one optimizer step"
+    )
     accumulation = equation(seconds, accumulation_bytes * local_parameters / rate, "of one micro-batch's gradients")

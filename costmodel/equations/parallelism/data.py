@@ -19,7 +19,9 @@ class FullySharded(Chapter):
     wire_factor = given(count, "measured time of overlapped gathers over that of lone ones", owner="assumption")
     hidden_share = given(count, "share of the communication that hides behind compute", owner="assumption")
 
-    forward = equation(seconds, select(weights_sharded > 0, wire_factor * gather_layer, 0), "of a layer and micro-batch, forward")
+    forward = equation(
+        seconds, select(weights_sharded > 0, wire_factor * gather_layer, 0), "of a layer and micro-batch, forward"
+    )
     backward = equation(
         seconds,
         select(weights_sharded > 0, wire_factor * (gather_layer + scatter_layer), 0),
@@ -53,7 +55,9 @@ class GradientSync(Chapter):
     wire_factor = given(count, "measured time of overlapped reductions over that of lone ones", owner="assumption")
     hidden_share = given(count, "share of the communication that hides behind compute", owner="assumption")
 
-    scatters = equation(count, select(gradients_sharded > 0, micro_batches, 1), "times that the gradients are reduced in a step")
+    scatters = equation(
+        count, select(gradients_sharded > 0, micro_batches, 1), "times that the gradients are reduced in a step"
+    )
     one_reduction = equation(
         seconds, wire_factor * select(optimizer_sharded > 0, reduce_scatter, all_reduce), "of all gradients of a stage"
     )
@@ -69,5 +73,7 @@ class GradientSync(Chapter):
         "what shows of the reductions: each hides behind the backward pass of one micro-batch",
     )
     exposed_weight = equation(
-        seconds, weight - hidden_share * smallest(weight, forward_compute), "what shows of the gather: it hides behind one forward pass"
+        seconds,
+        weight - hidden_share * smallest(weight, forward_compute),
+        "what shows of the gather: it hides behind one forward pass",
     )

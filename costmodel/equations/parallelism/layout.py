@@ -65,7 +65,9 @@ class Layout(Chapter):
         "slots of the pipeline that hold the embedding and the head in place of a layer",
         source="Megatron-LM: account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split",
     )
-    full_stage_layers = equation(count, ceil_divide(layers + spare_slots, chunks) * virtual_stages, "layers of a middle stage")
+    full_stage_layers = equation(
+        count, ceil_divide(layers + spare_slots, chunks) * virtual_stages, "layers of a middle stage"
+    )
     stage_layers = equation(
         count,
         rows(
@@ -80,7 +82,9 @@ class Layout(Chapter):
     )
     has_embedding = equation(count, rows(STAGE, {"first": 1, "middle": 0, "last": 0}), "1 where the embedding is")
     has_head = equation(
-        count, rows(STAGE, {"first": select(pp > 1, 0, 1), "middle": 0, "last": select(pp > 1, 1, 0)}), "1 where head and loss are"
+        count,
+        rows(STAGE, {"first": select(pp > 1, 0, 1), "middle": 0, "last": select(pp > 1, 1, 0)}),
+        "1 where head and loss are",
     )
 
     # The weights of a rank

@@ -1,7 +1,19 @@
 """The rules that a layout must keep, each an equation that is 1 where the rule holds."""
 
 from costmodel.equations.parallelism.layout import Layout
-from costmodel.symbolic import Chapter, both, choose, count, either, equal, equation, floor_divide, part, select, smallest
+from costmodel.symbolic import (
+    Chapter,
+    both,
+    choose,
+    count,
+    either,
+    equal,
+    equation,
+    floor_divide,
+    part,
+    select,
+    smallest,
+)
 
 
 class Legality(Chapter):
@@ -16,23 +28,30 @@ class Legality(Chapter):
     rule_kv_heads = equation(
         count,
         select(
-            either(equal(floor_divide(kv_heads, tp) * tp, kv_heads), equal(floor_divide(tp, kv_heads) * kv_heads, tp)), 1, 0
+            either(equal(floor_divide(kv_heads, tp) * tp, kv_heads), equal(floor_divide(tp, kv_heads) * kv_heads, tp)),
+            1,
+            0,
         ),
         "tp divides the key-value heads, or they divide tp",
     )
-    rule_ffn = equation(count, select(equal(floor_divide(ffn_size, tp) * tp, ffn_size), 1, 0), "tp divides the feed-forward width")
+    rule_ffn = equation(
+        count, select(equal(floor_divide(ffn_size, tp) * tp, ffn_size), 1, 0), "tp divides the feed-forward width"
+    )
     rule_layers = equation(
         count,
         select(
             equal(
-                floor_divide(layout.layers + layout.spare_slots, layout.chunks) * layout.chunks, layout.layers + layout.spare_slots
+                floor_divide(layout.layers + layout.spare_slots, layout.chunks) * layout.chunks,
+                layout.layers + layout.spare_slots,
             ),
             1,
             0,
         ),
         "pp times v divides the layers, or the layers and two",
     )
-    rule_depth = equation(count, select(layout.full_stage_layers > layout.spare_slots / 2, 1, 0), "every stage holds a layer")
+    rule_depth = equation(
+        count, select(layout.full_stage_layers > layout.spare_slots / 2, 1, 0), "every stage holds a layer"
+    )
     rule_batch = equation(
         count,
         select(both(equal(floor_divide(m, 1), m), m >= 1), 1, 0),
@@ -56,7 +75,9 @@ class Legality(Chapter):
             layout.sequence_parallel,
             {
                 "off": 1,
-                "on": select(both(tp > 1, equal(floor_divide(layout.sequence_length, tp) * tp, layout.sequence_length)), 1, 0),
+                "on": select(
+                    both(tp > 1, equal(floor_divide(layout.sequence_length, tp) * tp, layout.sequence_length)), 1, 0
+                ),
             },
         ),
         "sequence parallelism needs tp of 2 or more, and tp divides the sequence",
@@ -67,7 +88,15 @@ class Legality(Chapter):
     legal = equation(
         count,
         smallest(
-            rule_heads, rule_kv_heads, rule_ffn, rule_layers, rule_depth, rule_batch, rule_interleaved, rule_sequence, rule_sharding
+            rule_heads,
+            rule_kv_heads,
+            rule_ffn,
+            rule_layers,
+            rule_depth,
+            rule_batch,
+            rule_interleaved,
+            rule_sequence,
+            rule_sharding,
         ),
         "1 when every rule holds",
     )

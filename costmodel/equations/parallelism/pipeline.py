@@ -55,8 +55,12 @@ class Pipeline(Chapter):
         "exchanges of plain 1F1B that show: Megatron does not overlap them",
         source="an event simulator with rendezvous exchanges",
     )
-    chunk = equation(seconds, (pass_forward + pass_backward) / virtual_stages, "forward and backward of the average chunk")
-    chunk_cover = equation(seconds, smallest(pass_forward, pass_backward) / virtual_stages, "the pass that has to hide a message")
+    chunk = equation(
+        seconds, (pass_forward + pass_backward) / virtual_stages, "forward and backward of the average chunk"
+    )
+    chunk_cover = equation(
+        seconds, smallest(pass_forward, pass_backward) / virtual_stages, "the pass that has to hide a message"
+    )
     stalled_chunk = equation(
         seconds,
         largest(chunk, chunk_cover + send, (pp * chunk + 2 * (pp - 1) * send) / (2 * pp - 1)),
@@ -106,7 +110,9 @@ class InFlight(Chapter):
             schedule,
             {
                 "1f1b": smallest(pp - rank, micro_batches),
-                "interleaved": smallest(2 * (pp - rank - 1) + (virtual_stages - 1) * pp + 1, micro_batches * virtual_stages)
+                "interleaved": smallest(
+                    2 * (pp - rank - 1) + (virtual_stages - 1) * pp + 1, micro_batches * virtual_stages
+                )
                 / virtual_stages,
             },
         ),

@@ -1,7 +1,7 @@
 """Tensor parallelism: what a layer communicates, and how much of it shows."""
 
-from costmodel.symbolic import Chapter, choose, choice, count, equation, given, seconds, select, smallest
 from costmodel.equations.axes import SEQUENCE
+from costmodel.symbolic import Chapter, choice, choose, count, equation, given, seconds, select, smallest
 
 
 class TensorParallel(Chapter):
@@ -23,13 +23,17 @@ class TensorParallel(Chapter):
 
     forward = equation(
         seconds,
-        select(tp > 1, choose(sequence_parallel, {"off": 2 * all_reduce, "on": 2 * all_gather + 2 * reduce_scatter}), 0),
+        select(
+            tp > 1, choose(sequence_parallel, {"off": 2 * all_reduce, "on": 2 * all_gather + 2 * reduce_scatter}), 0
+        ),
         "communication of a layer, forward",
         source="Shoeybi et al. 2019, figure 4; Korthikanti et al. 2022, figure 5",
     )
     backward = equation(
         seconds,
-        select(tp > 1, choose(sequence_parallel, {"off": 2 * all_reduce, "on": 4 * all_gather + 2 * reduce_scatter}), 0),
+        select(
+            tp > 1, choose(sequence_parallel, {"off": 2 * all_reduce, "on": 4 * all_gather + 2 * reduce_scatter}), 0
+        ),
         "communication of a layer, backward",
         source="Korthikanti et al. 2022, section 4.2.2: the extra gather in the backward pass",
     )

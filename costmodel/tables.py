@@ -1,0 +1,106 @@
+"""The standard tables, what the commands answer for standard models on standard clusters: `python -m costmodel.tables [--check]`.
+
+They are kept beside the code so that a change of any prediction is seen in review. With --check nothing is written; the exit code
+is 1 when a number has moved without its table, and it is named. From a checkout only: an installed package has no tables to write.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.report import Record, Scalar
+from costmodel.report.csv import render
+
+FOLDER = Path(__file__).resolve().parent.parent / "tables" / "standard"
+DIGITS = 6
+"""Significant digits: below them the last bits of another processor's cube roots show."""
+
+MODELS = ("7B", "13B", "70B", "405B")
+CLUSTERS = (
+    "dgx-a100:1024",
+    "dgx-h100:1024",
+    "dgx-h200:1024",
+    "dgx-b200:1024",
+    "dgx-gb200:1152",
+    "h800-cluster:1024",
+    "mi300x-cluster:1024",
+    "tpu-v4:8x8x16",
+    "tpu-v5e:16x16",
+    "tpu-v5p:8x8x16",
+    "tpu-v6e:16x16",
+    "tpu-v7:8x8x16",
+)
+LARGE = ("dgx-h100:16384", "tpu-v5p:16x16x16")
+
+
+def training() -> list[Record]:
+    """The best layout of each model on each cluster; one that fits nowhere is shown as it is, with its margin."""
+    from costmodel.studies.plan import plan
+
+    catalog = Catalog.open()
+    runs = [(model, cluster, "4M") for cluster in CLUSTERS for model in MODELS]
+    runs += [("405B", cluster, "16M") for cluster in LARGE]
+    return [
+        record
+        for model, cluster, batch in runs
+        for record in plan(model, cluster, sequence_length=8192, batch=batch, top=1, catalog=catalog).records()
+    ]
+
+
+def models() -> list[Record]:
+    """The parameters of the standard models."""
+    from costmodel.studies.models import show_model
+
+    catalog = Catalog.open()
+    return [record for model in MODELS for record in show_model(model, catalog).records()]
+
+
+TABLES: dict[str, Callable[[], Sequence[Record]]] = {"models.csv": models, "training.csv": training}
+"""Each file of tables/standard and the function that gives its rows."""
+
+
+def text(rows: Sequence[Record]) -> str:
+    """The rows as they stand in the file: CSV with the numbers rounded."""
+    return render([{name: _rounded(value) for name, value in row.items()} for row in rows])
+
+
+def _rounded(value: Scalar) -> Scalar:
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
+
+
+def moved(old: str, new: str) -> Iterator[str]:
+    """Sentences on the first rows that differ."""
+    before, after = old.splitlines(), new.splitlines()
+    if len(before) != len(after):
+        yield f"{len(before)} rows became {len(after)}"
+    for number, (one, other) in enumerate(zip(before, after, strict=False), 1):
+        if one != other:
+            cells = [f"{a} -> {b}" for a, b in zip(one.split(","), other.split(","), strict=False) if a != b]
+            yield f"row {number} ({one.split(',')[0]}): {'; '.join(cells[:4])}"
+
+
+def main(arguments: Sequence[str], tables: Mapping[str, Callable[[], Sequence[Record]]] = TABLES) -> int:
+    """Write the tables that have changed, or with --check name what moved and give 1."""
+    check = list(arguments) == ["--check"]
+    stale = 0
+    for name, rows in tables.items():
+        path, new = FOLDER / name, text(rows())
+        old = path.read_text("utf-8") if path.exists() else ""
+        if old == new:
+            continue
+        stale += 1
+        if not check:
+            path.write_text(new, "utf-8")
+        sys.stdout.write(f"{'moved without its table' if check else 'rewrote'}: tables/standard/{name}\n")
+        for sentence in list(moved(old, new))[:5]:
+            sys.stdout.write(f"  {sentence}\n")
+    if check and stale:
+        sys.stderr.write("run python -m costmodel.tables\n")
+    return int(check and stale > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
