@@ -99,7 +99,7 @@ def chip_inputs(chip: Chip, dtype: str) -> dict[str, float]:
         "peak": chip.peak[dtype].value,
         "memory_capacity": chip.memory_capacity.value,
         "memory_bandwidth": chip.memory_bandwidth.value,
-        "memory_share": chip.attainable["memory_bandwidth"].value,
+        "memory_share": chip.attainable["kernel_memory_bandwidth"].value,
         "matmul_share": chip.attainable["training_matmul"].value,
         "attention_share": chip.attainable["training_attention"].value,
         "launch_gap": chip.attainable["launch"].value,

@@ -114,8 +114,9 @@ def _settle(question: Question, layout: str | Layout | None, catalog: Catalog) -
     broken = broken_rules(workload, given, catalog)
     if broken:
         near = nearest_legal(search(workload, catalog, candidates(workload.model.layers, workload.global_batch)), given)
-        hint = f'; the nearest legal one is "{near}"' if near else "; no layout of this model is legal on this machine"
-        raise InputError(f"illegal layout: {' and '.join(broken)} does not hold{hint}")
+        hint = f'the nearest legal one is "{near}"' if near else "no layout of this model is legal on this machine"
+        rules = "the rule" if len(broken) == 1 else "the rules"
+        raise InputError(f"illegal layout, it breaks {rules} that {' and that '.join(broken)}; {hint}")
     return workload, given
 
 
