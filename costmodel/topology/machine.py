@@ -248,8 +248,10 @@ def _switched(
 ) -> tuple[tuple[Dimension, ...], tuple[str, ...]]:
     """The fast domain and the levels of the network above it."""
     scale_up = cluster.scale_up
-    if not cluster.network and prod(numbers) > scale_up.size:
-        raise InputError(f"{cluster.name} has no network between its hosts: at most {cluster.name}:{scale_up.size}")
+    largest = scale_up.size * prod(level.blocks for level in cluster.network)
+    if largest and prod(numbers) > largest:
+        joins = f"the network joins {largest} chips" if cluster.network else "no network joins its hosts"
+        raise InputError(f"{cluster.name} is limited, {joins}: ask for at most {cluster.name}:{largest}")
     used, domains = _domains(cluster, numbers)
     notes: tuple[str, ...] = ()
     if not numbers:
@@ -291,8 +293,11 @@ def _levels(cluster: Cluster, domains: int, catalog: Entries) -> tuple[tuple[Dim
         oversubscription *= tight
         further_switches += 2  # up to a switch of the next level and down again
     if left > 1:
-        size = domains // left * cluster.scale_up.size
-        raise InputError(f"the network of {cluster.name} joins at most {size} chips; ask for {cluster.name}:{size}")
+        size = prod(level.blocks for level in cluster.network) * cluster.scale_up.size
+        raise InputError(
+            f"{domains} domains do not spread evenly over the network of {cluster.name}; it joins {size} chips when full: "
+            f"ask for {cluster.name}:{size}"
+        )
     return tuple(levels), notes
 
 
