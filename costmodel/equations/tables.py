@@ -4,7 +4,7 @@ A quantity is computed once for each distinct row of the first level that holds 
 """
 
 from costmodel.equations.parallelism.legality import RULES
-from costmodel.equations.training import OnSwitches, OnTorus
+from costmodel.equations.placed_training import OnSwitches, OnTorus
 from costmodel.symbolic import Chapter
 
 STEPS: dict[str, type[Chapter]] = {"switches": OnSwitches, "torus": OnTorus}

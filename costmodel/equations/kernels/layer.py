@@ -1,0 +1,109 @@
+"""The kernels of one decoder layer and of the loss on one rank, put together."""
+
+from costmodel.equations.axes import MATMUL, PART
+from costmodel.equations.kernels.attention import Attention
+from costmodel.equations.kernels.elementwise import Elementwise, LossTraffic
+from costmodel.equations.kernels.matmul import LayerMatmuls, Matmul
+from costmodel.equations.model.flops import Windows
+from costmodel.equations.parallelism.layout import Layout
+from costmodel.symbolic import (
+    Chapter,
+    choose,
+    count,
+    equation,
+    part,
+    row,
+    rows,
+    seconds,
+    select,
+    total,
+)
+
+
+class LayerCompute(Chapter):
+    """Kernels of one decoder layer and of the loss on one rank, for one micro-batch, without communication."""
+
+    layout = part(Layout, shared=True)
+    tp, tokens = layout.tp, layout.tokens
+    windows = part(Windows, shared=True)
+    sliding_share = equation(count, windows.sliding_layers / windows.attention_layers, "share of the layers that slide")
+    products = part(LayerMatmuls, tokens=tokens, tp=tp, ffn_inputs=1 + layout.gated_ffn)
+    core = part(
+        Attention,
+        sequences=layout.micro_batch_size,
+        attention_heads=layout.heads / tp,
+        window=layout.sequence_length,
+    )
+    sliding_core = part(
+        Attention,
+        sequences=layout.micro_batch_size,
+        attention_heads=layout.heads / tp,
+        window=select(windows.window > 0, windows.window, layout.sequence_length),
+    )
+    between = part(Elementwise, tokens=tokens, tp=tp, sequence_split=layout.sequence_split)
+    head = part(
+        Matmul,
+        M=rows(PART, {"forward": tokens, "input_gradient": tokens, "weight_gradient": layout.vocabulary_on_rank}),
+        N=rows(
+            PART,
+            {
+                "forward": layout.vocabulary_on_rank,
+                "input_gradient": layout.hidden_size,
+                "weight_gradient": layout.hidden_size,
+            },
+        ),
+        K=rows(
+            PART,
+            {"forward": layout.hidden_size, "input_gradient": layout.vocabulary_on_rank, "weight_gradient": tokens},
+        ),
+    )
+    softmax = part(LossTraffic, tokens=tokens, vocabulary_on_rank=layout.vocabulary_on_rank)
+
+    layer_products = equation(seconds, total(products.product_time, MATMUL), "all weight products of a layer")
+    matmul_forward = equation(seconds, row(layer_products, PART, "forward"), "weight products, forward")
+    matmul_backward = equation(
+        seconds,
+        row(layer_products, PART, "input_gradient") + row(layer_products, PART, "weight_gradient"),
+        "weight products, backward",
+    )
+    attention_forward = equation(
+        seconds,
+        (1 - sliding_share) * core.forward + sliding_share * sliding_core.forward,
+        "attention of the average layer, forward",
+    )
+    attention_backward = equation(
+        seconds,
+        (1 - sliding_share) * core.backward + sliding_share * sliding_core.backward,
+        "attention of the average layer, backward",
+    )
+    forward_compute = equation(seconds, matmul_forward + attention_forward + between.forward, "a layer, forward")
+    recomputed_products = equation(
+        count,
+        rows(
+            MATMUL,
+            {
+                "qkv": layout.kv_size / (layout.query_size + 2 * layout.kv_size),
+                "attention_output": 1,
+                "ffn_in": layout.gated_ffn / 2,
+                "ffn_out": 0,
+            },
+        ),
+        "share of each product that selective recomputation runs again: every second one",
+        source="torchtitan's per-operation selective checkpointing",
+    )
+    selective_compute = equation(
+        seconds,
+        total(recomputed_products * row(products.product_time, PART, "forward"), MATMUL) + between.forward,
+        "what selective recomputation runs again in a layer",
+    )
+    recomputed_compute = equation(
+        seconds,
+        choose(layout.recompute, {"none": 0, "selective": selective_compute, "full": forward_compute}),
+        "run again in the backward pass of a layer",
+    )
+    backward_compute = equation(
+        seconds, matmul_backward + attention_backward + between.backward, "a layer, backward, what is run again apart"
+    )
+    loss_compute = equation(
+        seconds, total(head.time, PART) + softmax.time, "head and loss, forward and backward, of a micro-batch"
+    )

@@ -1,0 +1,67 @@
+"""What a training step is worth: rates, FLOPs, utilisation."""
+
+from costmodel.equations.model.flops import Flops
+from costmodel.equations.parallelism.layout import Layout
+from costmodel.symbolic import (
+    FLOP,
+    Chapter,
+    choose,
+    count,
+    equation,
+    flop,
+    flop_per_second,
+    given,
+    part,
+    per_second,
+    seconds,
+)
+
+
+class Utilisation(Chapter):
+    """What a step is worth: rates, FLOPs, utilisation."""
+
+    layout = part(Layout, shared=True)
+    work = part(Flops, shared=True)
+    step_time = given(seconds, "one optimizer step")
+    chips = given(count, "chips", owner="cluster")
+    peak = given(flop_per_second, "dense peak of the chip at this precision", owner="chip")
+
+    step_tokens = equation(count, layout.global_batch * layout.sequence_length, "tokens of a step")
+    tokens_per_second = equation(per_second, step_tokens / step_time, "tokens a second")
+    model_flops = equation(flop, step_tokens * work.training_flops, "of a step, attention in full, nothing recomputed")
+    rerun_flops = equation(
+        flop,
+        choose(
+            layout.recompute,
+            {
+                "none": 0,
+                "selective": 2
+                * FLOP
+                * layout.layers
+                * layout.hidden_size
+                * (layout.kv_size + layout.query_size + layout.gated_ffn * layout.ffn_size),
+                "full": work.forward_flops_causal - work.head_flops,
+            },
+        ),
+        "of a token, run again",
+    )
+    hardware_flops = equation(
+        flop,
+        step_tokens * (work.training_flops_causal + rerun_flops),
+        "of a step, attention causal, recomputation counted",
+    )
+    chip_rate = equation(flop_per_second, model_flops / (step_time * chips), "model FLOP a second and chip")
+    mfu = equation(
+        count,
+        chip_rate / peak,
+        "model FLOPs utilisation: attention in full, no recomputation",
+        source="Chowdhery et al. 2022, appendix B",
+    )
+    mfu_causal = equation(
+        count,
+        step_tokens * work.training_flops_causal / (step_time * chips * peak),
+        "the same with attention counted causal",
+    )
+    hfu = equation(
+        count, hardware_flops / (step_time * chips * peak), "hardware FLOPs utilisation: what the chips really do"
+    )
