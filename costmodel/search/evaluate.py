@@ -17,21 +17,22 @@ from costmodel.topology.placements import members
 
 def evaluate(workload: Workload, layout: Layout, catalog: Catalog, overlap: Overlap = "modelled") -> Mapping[str, Any]:
     """Every quantity of the training equations; those along an axis are lists. Raises InputError for an impossible placement."""
+    return call(math_module(workload).evaluate, inputs(workload, layout, catalog, overlap))
+
+
+def inputs(workload: Workload, layout: Layout, catalog: Catalog, overlap: Overlap = "modelled") -> dict[str, float]:
+    """What the training equations are given for one layout, by name. Raises InputError for an impossible placement."""
     degrees = {"tp": layout.tp, "pp": layout.pp, "dp": layout.dp}
-    module = math_module(workload)
-    return call(
-        module.evaluate,
-        {
-            **scalar_inputs(workload, catalog, overlap),
-            **members(layout.placement, degrees, workload.machine),
-            **{name: values[0] for name, values in sharding([layout.zero]).items()},
-            "micro_batch_size": layout.micro_batch_size,
-            "schedule": SCHEDULES.index(layout.schedule),
-            "virtual_stages": layout.virtual_stages,
-            "recompute": RECOMPUTE.index(layout.recompute),
-            "sequence_parallel": int(layout.sequence_parallel),
-        },
-    )
+    return {
+        **scalar_inputs(workload, catalog, overlap),
+        **members(layout.placement, degrees, workload.machine),
+        **{name: values[0] for name, values in sharding([layout.zero]).items()},
+        "micro_batch_size": layout.micro_batch_size,
+        "schedule": SCHEDULES.index(layout.schedule),
+        "virtual_stages": layout.virtual_stages,
+        "recompute": RECOMPUTE.index(layout.recompute),
+        "sequence_parallel": int(layout.sequence_parallel),
+    }
 
 
 def math_module(workload: Workload) -> ModuleType:
