@@ -22,7 +22,7 @@ COMMANDS = ROOT / "docs/reference/commands.md"
 CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"(?<=^```python\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 LAYOUT_KEYS = re.compile(r"(?<=<!-- layout keys -->\n).*?(?=<!-- end -->)", re.DOTALL)
-VOLATILE = re.compile(r"\b\d+(\.\d+)? m?s\b(?= to search)|(?<=\"search_seconds\": )[\d.e-]+")
+VOLATILE = re.compile(r"(?<=layouts in )[\d.,]+ \w+|[\d.,]+ [kMGT]? ?layouts/s|(?<=\"search_seconds\": )[\d.e-]+")
 
 
 def main(arguments: list[str]) -> int:

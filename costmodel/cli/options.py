@@ -21,7 +21,8 @@ Slices = Annotated[
     typer.Option("--slices", min=1, metavar="N", help="TPU slices of that shape, joined by the data-center network."),
 ]
 SequenceLength = Annotated[
-    str | None, typer.Option("--seq", metavar="TOKENS", help="Tokens of a sequence; default 8192, or the model's longest.")
+    str | None,
+    typer.Option("--seq", metavar="TOKENS", help="Tokens of a sequence; default 8192, or the model's longest."),
 ]
 Batch = Annotated[
     str | None,
@@ -33,7 +34,8 @@ Batch = Annotated[
     ),
 ]
 Tokens = Annotated[
-    str | None, typer.Option("--tokens", metavar="TOKENS", help="Tokens of the whole run, for days and money; default 15T.")
+    str | None,
+    typer.Option("--tokens", metavar="TOKENS", help="Tokens of the whole run, for days and money; default 15T."),
 ]
 Dtype = Annotated[str | None, typer.Option("--dtype", metavar="NAME", help="bf16 or fp16; default: what the chip has.")]
 MODEL = "A name (costmodel models list), a size such as 70B, or the path of a Hugging Face config.json."

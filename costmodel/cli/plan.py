@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from costmodel.cli.answering import Catalog, answering
-from costmodel.cli.app import examples, new_app
+from costmodel.cli.app import MachineCommand, examples, new_app
 from costmodel.cli.options import MODEL, Batch, Dtype, On, SequenceLength, Slices, Tokens
 from costmodel.report import Answer
 
@@ -20,11 +20,12 @@ PATIENCE = 1.0
 
 
 @app.command(
+    cls=MachineCommand,
     epilog=examples(
         "plan llama-3.1-405b --on dgx-h100:16384 --seq 8192 --batch 16M",
         "plan llama-3-70b --on tpu-v5p:16x16x16 --batch 4M --top 10",
         "plan 30B --on aws-p5:256 --format json",
-    )
+    ),
 )
 @answering
 def plan(
@@ -38,7 +39,10 @@ def plan(
     dtype: Dtype = None,
     top: Annotated[int, typer.Option("--top", help="How many of the fastest layouts to show.")] = 5,
 ) -> Answer:
-    """The fastest layouts among all legal ones, with time and memory, ties, and why the others lose."""
+    """The fastest of all legal layouts, with time, memory and money.
+
+    Ties, the trade of memory for time, and what rules out the others come with them.
+    """
     from costmodel.studies.plan import plan as study
 
     return study(

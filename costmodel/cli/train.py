@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from costmodel.cli.answering import Catalog, answering
-from costmodel.cli.app import examples, new_app
+from costmodel.cli.app import MachineCommand, examples, new_app
 from costmodel.cli.options import MODEL, Batch, Dtype, On, SequenceLength, Slices, Tokens
 from costmodel.report import Answer
 
@@ -20,11 +20,12 @@ LAYOUT_HELP = (
 
 
 @app.command(
+    cls=MachineCommand,
     epilog=examples(
         "train llama-3-70b --on dgx-h100:512",
         'train llama-3.1-405b --on dgx-h100:16384 --batch 16M --layout "tp=8 pp=16 v=8 recompute=selective"',
         "train 7B 13B 70B --on tpu-v5p:8x8x8 --seq 4096 --format csv -o sizes.csv",
-    )
+    ),
 )
 @answering
 def train(
@@ -38,7 +39,7 @@ def train(
     tokens: Tokens = None,
     dtype: Dtype = None,
 ) -> Answer:
-    """Time and memory of a training step, item by item, and what bounds it."""
+    """Time, memory and money of a training step, item by item."""
     from costmodel.studies.train import train as study
 
     return study(

@@ -1,0 +1,52 @@
+"""Help is the documentation: every command says what it does, explains each option, and shows lines that work."""
+
+import re
+import shlex
+
+import pytest
+import typer
+
+from costmodel.cli.app import build
+from costmodel.cli.boundary import run
+
+
+def leaves(command, path=()):
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield path, command
+    else:
+        for name, child in inner.items():
+            yield from leaves(child, (*path, name))
+
+
+COMMANDS = dict(leaves(typer.main.get_command(build())))
+EXAMPLES = [
+    line.strip()
+    for command in COMMANDS.values()
+    for line in re.findall(r"^  costmodel .*", command.epilog, re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_command_and_option_is_explained(path):
+    command = COMMANDS[path]
+    assert command.help
+    assert "Examples:" in command.epilog
+    assert all(parameter.help for parameter in command.params)
+    assert {"format", "output", "long", "catalog"} <= {parameter.name for parameter in command.params}
+
+
+@pytest.mark.parametrize("line", EXAMPLES)
+def test_every_example_works(line, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COSTMODEL_CATALOG", raising=False)
+    (tmp_path / "my-hardware").mkdir()
+    assert run(shlex.split(line)[1:]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    assert bool(shown.out) != ("-o " in line)
+
+
+def test_the_help_of_a_machine_command_names_the_clusters(capsys):
+    run(["train", "--help"])
+    assert "dgx-h100," in capsys.readouterr().out
