@@ -172,6 +172,24 @@ def free_running(
     return end
 
 
+def streamed(network: Network, schedule: Schedule, sizes: Sizes, memory: Memory) -> Fraction:
+    """Seconds in the limit of ever smaller chunks that follow each other: every line works all the time.
+
+    What remains is the latency of the longest way that a block goes and the bytes of the busiest line.
+    """
+    reached: dict[tuple[Node, Block], Fraction] = {}
+    for step in schedule:
+        arrivals = [
+            ((t.target, block), reached.get((t.source, block), Fraction(0)) + network.latency(network.path(t)))
+            for t in step
+            for block in t.blocks
+        ]
+        for place, moment in arrivals:
+            reached[place] = max(reached.get(place, Fraction(0)), moment)
+        _deliver(memory, step)
+    return max(reached.values(), default=Fraction(0)) + longest(network, schedule, sizes)
+
+
 def eager(network: Network, schedule: Schedule, sizes: Sizes, memory: Memory) -> Fraction:
     """Seconds when no line waits for a transfer that cannot start yet if it could serve a later one.
 

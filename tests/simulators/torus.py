@@ -88,8 +88,11 @@ class Slice:
                         lines[chip, self.step(chip, axis, way)] = line
 
         def route(transfer: Transfer) -> list[LineName]:
+            source, target = cast("Chip", transfer.source), cast("Chip", transfer.target)
             axis, distance = cast("tuple[int, int]", transfer.lane)
-            return list(self.cables(cast("Chip", transfer.source), axis, distance))
+            # A schedule run backwards keeps its lanes: then the way is the other one.
+            way = next(way for way in (distance, -distance) if self.step(source, axis, way) == target)
+            return list(self.cables(source, axis, way))
 
         return Network(lines, route)
 

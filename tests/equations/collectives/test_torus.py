@@ -7,24 +7,23 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from costmodel.equations.collectives.ring import Path, TwoWayRing
-from costmodel.equations.collectives.torus import AxisByAxisTorus, EvenlySplitTorus, Torus
-from costmodel.symbolic.write_math import compile_math
-from tests.simulators import torus
+from tests.equations.collectives.drawn import evaluate
+from tests.simulators import jobs, torus
 from tests.simulators.jobs import Job, carry_out
+from tests.simulators.network import backwards
 
-IDEAL, EVEN, ORDERED = (compile_math(chapter.system) for chapter in (Torus, EvenlySplitTorus, AxisByAxisTorus))
+IDEAL, EVEN, ORDERED = "torus", "evenly-split-torus", "axis-by-axis-torus"
 S, ALPHA, W = Fraction(64), Fraction(3), Fraction(1)
 ONE = Fraction(1)
 
 
-def closed_form(evaluate, subs, latency=ALPHA, payload=S):
-    values = {}
+def closed_form(algorithm, subs):
+    values = {"S": S, "alpha": ALPHA, "W": W}
     for number, letter in enumerate("xyz"):
         sub = subs[number] if number < len(subs) else torus.SubAxis(0, 1, 1, ring=False)
         described = {"size": sub.size, "stride": sub.stride, "ring": int(sub.ring)}
-        values |= {f"{name}_{letter}": Fraction(value) for name, value in described.items()}
-    return evaluate(S=payload, alpha=latency, W=W, **values)
+        values |= {f"{name}_{letter}": value for name, value in described.items()}
+    return evaluate(algorithm, values)
 
 
 def machine(rows, wraps):
@@ -115,10 +114,9 @@ def test_one_axis_is_a_ring_or_a_path(n, wrapped, position):
     alone = torus.SubAxis(0, n, 1, ring=wrapped)
     nothing = torus.SubAxis(0, 1, 1, ring=False)
     subs = [alone if k == position else nothing for k in range(3)]
-    chapter = TwoWayRing if wrapped else Path
-    line = compile_math(chapter.system)(n=Fraction(n), S=S, alpha=ALPHA, W=W)
-    for evaluate in (IDEAL, EVEN, ORDERED):
-        found = closed_form(evaluate, subs)
+    line = evaluate("two-way-ring" if wrapped else "path", {"n": n, "S": S, "alpha": ALPHA, "W": W})
+    for algorithm in (IDEAL, EVEN, ORDERED):
+        found = closed_form(algorithm, subs)
         for operation in ("all_gather", "reduce_scatter", "all_reduce"):
             assert found[operation] == line[operation]
     assert closed_form(IDEAL, subs)["all_to_all"] == line["all_to_all"]
@@ -132,3 +130,24 @@ def test_equal_axes_run_in_step(side):
     turns = [subs, subs[::-1]]
     job = torus.gather_job(slice_, "a", S, [ONE / 2] * 2)
     assert closed_form(EVEN, subs)["all_gather"] == carry_out(slice_.network(), torus.gather(slice_, turns), job)
+
+
+@pytest.mark.parametrize("placement", ["3x5 torus", "a weak sub-axis binds", "a plane and half an axis"])
+def test_sums_run_backwards(placement):
+    """The gathering run back in time adds everything up in the right place and loads the cables as much."""
+    slice_ = machine(*PLACEMENTS[placement])
+    subs = slice_.sub_axes("a")
+    orders = [subs[k:] + subs[:k] for k in range(len(subs))]
+    halves = [ONE / (2 * len(orders))] * 2 * len(orders)
+    forth = torus.gather(slice_, orders)
+    back = backwards(forth)
+    groups = slice_.groups("a")
+    reduction = jobs.side_by_side(jobs.reduce_scatter(group, S, halves) for group in groups)
+    both = jobs.side_by_side(jobs.all_reduce(group, S, halves) for group in groups)
+    for job, schedule, operation in ((reduction, back, "reduce_scatter"), (both, back + forth, "all_reduce")):
+        carry_out(slice_.network(), schedule, job)
+        load = max(torus.axis_loads(slice_, schedule, job)) / W
+        assert closed_form(EVEN, subs)[f"{operation}_bandwidth"] == load
+    for algorithm in (IDEAL, EVEN, ORDERED):
+        found = closed_form(algorithm, subs)
+        assert found["reduce_scatter"] == found["all_gather"] == found["all_reduce"] / 2
