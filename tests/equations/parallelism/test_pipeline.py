@@ -34,7 +34,8 @@ def both(schedule, *, p, m, v=1, forward, backward, message=Fraction(0)):
         micro_batches=Fraction(m),
         slowest=max(shares),
         all_stages=sum(shares),
-        shorter_pass=min(sum(forward[0::p]), sum(backward[0::p])),
+        pass_forward=sum(forward) / p,
+        pass_backward=sum(backward) / p,
         send=message,
         send_exposed_share=Fraction(1),
     )["total"]
