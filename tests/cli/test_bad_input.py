@@ -1,0 +1,78 @@
+"""Wrong questions, end to end: one sentence on standard error that says what would do, exit code 2, no traceback."""
+
+import shlex
+
+import pytest
+
+from costmodel.cli.boundary import run
+
+TRAIN = "train llama-3-70b --on dgx-h100:512 "
+
+CASES = {
+    "train lama-3-70b --on dgx-h100:512": "did you mean llama-3-70b",
+    "train llama-3-70b --on dgx-h10:512": "dgx-h100",
+    "train llama-3-70b --on dgx-h100:500": "dgx-h100:496 or dgx-h100:504",
+    "train llama-3-70b --on dgx-h100:0": "",
+    "train llama-3-70b --on dgx-h100:-8": "",
+    "train llama-3-70b --on dgx-h100:nan": "",
+    "train llama-3-70b --on dgx-h100:1e400": "",
+    "train llama-3-70b --on dgx-h100:9999999999999": "",
+    "train llama-3-70b --on dgx-h100:64x9": "64x8",
+    "train llama-3-70b --on tpu-v5p:3x5x7": "",
+    "train llama-3-70b --on tpu-v5p:8x8": "",
+    "train llama-3-70b --on v5p-513": "",
+    "train llama-3-70b": "--on",
+    "train --on dgx-h100:512": "",
+    "train mixtral-8x7b --on dgx-h100:512": "mixture-of-experts",
+    "train missing.json --on dgx-h100:512": "missing.json",
+    "train broken.json --on dgx-h100:512": "broken.json",
+    "train hostile.json --on dgx-h100:512": "hostile.json",
+    "train 0B --on dgx-h100:512": "",
+    "train 7Gb --on dgx-h100:512": "",
+    TRAIN + "--batch -1": "negative",
+    TRAIN + "--batch 0": "zero",
+    TRAIN + "--batch nan": "not finite",
+    TRAIN + "--batch inf": "not finite",
+    TRAIN + "--batch 16Gb": "suffixes",
+    TRAIN + "--seq 0": "zero",
+    TRAIN + "--seq 1e30": "",
+    TRAIN + "--tokens many": "not a number",
+    TRAIN + "--dtype bf61": "bf16",
+    TRAIN + "--slices 0": "",
+    TRAIN + "--slices 2": "",
+    TRAIN + "--layout tp=8,pp=4": "",
+    TRAIN + "--layout 'tp=8 pp=7'": "pp=4",
+    TRAIN + "--layout 'tp=8 tp=8'": "twice",
+    TRAIN + "--layout 'pt=8'": "choose from dp",
+    TRAIN + "--layout 'tp=0'": "",
+    TRAIN + "--layout 'tp=nan'": "",
+    TRAIN + "--layout 'tp=8 zero=4'": "0, 1, 2, 3",
+    TRAIN + "--layout 'tp=8 recompute=selectiv'": "did you mean selective",
+    TRAIN + "--layout 'tp=8 placement=pp-tp-xx'": "tp",
+    TRAIN + "--layout 'tp=128 pp=1'": "nearest",
+    "plan llama-3-70b --on dgx-h100:512 --top 0": "from 1 to",
+    "plan llama-3-70b --on dgx-h100:512 --top x": "",
+    "models show lama": "",
+    "hardware show dgx-h10": "dgx-h100",
+    "hardware list chps": "chips",
+    "hardware list --catalog missing": "missing",
+    "train llama-3-70b --on bad:512 --catalog bad": "clusters/bad.yaml:2",
+    "hardware list -o .": "",
+    "hardware list -o /": "",
+}
+
+
+@pytest.mark.parametrize("line", CASES)
+def test_bad_input_is_one_sentence(line, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("COSTMODEL_CATALOG", raising=False)
+    (tmp_path / "broken.json").write_text('{"architectures": ["LlamaForCausalLM"], ')
+    (tmp_path / "hostile.json").write_text("[" * 100_000)
+    (tmp_path / "bad" / "clusters").mkdir(parents=True)
+    (tmp_path / "bad" / "clusters" / "bad.yaml").write_text("name: bad\nname: worse\n")
+    code = run(shlex.split(line))
+    shown = capsys.readouterr()
+    assert (code, shown.out) == (2, ""), shown.err
+    assert shown.err.startswith("costmodel: error: ")
+    assert shown.err.count("\n") == 1
+    assert CASES[line] in shown.err
