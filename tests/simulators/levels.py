@@ -106,14 +106,16 @@ def gather_by_levels(group: Sequence[int], factors: Sequence[int]) -> Schedule:
     return schedule
 
 
-def gather_in_channels(nodes: int, members: int, node_size: int) -> Schedule:
-    """Flat rings over the first `members` ranks of every node, one ring a member, each entering nodes at another one.
+def gather_in_channels(group: Sequence[int], members: int) -> Schedule:
+    """Flat rings through the group, `members` of it in every node: one ring a member, each entering nodes at another one.
 
     Blocks are (rank, ring): every ring gathers its share of each shard.
     """
     rings: list[Schedule] = []
     for channel in range(members):
-        order = [node * node_size + (channel + k) % members for node in range(nodes) for k in range(members)]
+        order = [
+            group[start + (channel + k) % members] for start in range(0, len(group), members) for k in range(members)
+        ]
         rings.append(ring_gather(order, {rank: (rank,) for rank in order}, channel))
     return together(*rings)
 
@@ -121,6 +123,24 @@ def gather_in_channels(nodes: int, members: int, node_size: int) -> Schedule:
 def exchange_directly(group: Sequence[int]) -> Schedule:
     """All-to-all in which every block goes straight to its rank."""
     return [[Transfer(a, b, ((a, b, 0),)) for a in group for b in group if a != b]]
+
+
+def exchange_in_rounds(group: Sequence[int], factors: Sequence[int]) -> Schedule:
+    """All-to-all, one partner a round: the one that is so many units, nodes and places further on, nearest first.
+
+    `factors` as in `gather_by_levels`: rounds in which nobody leaves its node come first, then those inside units.
+    """
+    schedule: Schedule = []
+    for shift in range(1, len(group)):
+        step: Step = []
+        for index, rank in enumerate(group):
+            partner, stride = 0, 1
+            for factor in factors:
+                partner += (index // stride + shift // stride) % factor * stride
+                stride *= factor
+            step.append(Transfer(rank, group[partner], ((rank, group[partner], 0),)))
+        schedule.append(step)
+    return schedule
 
 
 def exchange_on_rails(group: Sequence[int], node_size: int) -> Schedule:

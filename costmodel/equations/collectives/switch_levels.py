@@ -96,7 +96,7 @@ class ShardsOnSwitches(Chapter):
         at.launch_latency
         + inside.all_gather_latency
         + rails.all_gather_latency
-        + select(n > u, n / u - 1, 0) * (at.unit_latency - at.nic_latency),
+        + select(n > u, n / u - select(u > m, 0, 1), 0) * (at.unit_latency - at.nic_latency),
         "m - 1 steps inside, n/m - 1 along the rail",
     )
     hierarchical_ports = equation(
@@ -114,14 +114,14 @@ class ShardsOnSwitches(Chapter):
         hierarchical_latency + hierarchical_ports + largest(hierarchical_nics, hierarchical_uplinks),
         "rings along the rails, then a ring inside the domain, one after the other",
     )
-    hierarchical_pipelined_latency = equation(seconds, hierarchical_latency, "as hierarchical")
-    hierarchical_pipelined_ports = equation(seconds, hierarchical_ports, "as hierarchical")
-    hierarchical_pipelined_nics = equation(seconds, hierarchical_nics, "as hierarchical")
-    hierarchical_pipelined_uplinks = equation(seconds, hierarchical_uplinks, "as hierarchical")
-    hierarchical_pipelined = equation(
+    pipelined_latency = equation(seconds, hierarchical_latency, "as hierarchical")
+    pipelined_ports = equation(seconds, hierarchical_ports, "as hierarchical")
+    pipelined_nics = equation(seconds, hierarchical_nics, "as hierarchical")
+    pipelined_uplinks = equation(seconds, hierarchical_uplinks, "as hierarchical")
+    pipelined = equation(
         seconds,
-        hierarchical_pipelined_latency
-        + largest(hierarchical_pipelined_ports, hierarchical_pipelined_nics, hierarchical_pipelined_uplinks),
+        pipelined_latency
+        + largest(pipelined_ports, pipelined_nics, pipelined_uplinks),
         "as hierarchical, both levels busy all the time",
         approximate=LOWER_BOUND,
     )
@@ -199,14 +199,14 @@ class SumsOnSwitches(Chapter):
         hierarchical_latency + hierarchical_ports + largest(hierarchical_nics, hierarchical_uplinks),
         "reduce-scatter inside, rings along the rails, all-gather inside, one after the other",
     )
-    hierarchical_pipelined_latency = equation(seconds, hierarchical_latency, "as hierarchical")
-    hierarchical_pipelined_ports = equation(seconds, hierarchical_ports, "as hierarchical")
-    hierarchical_pipelined_nics = equation(seconds, hierarchical_nics, "as hierarchical")
-    hierarchical_pipelined_uplinks = equation(seconds, hierarchical_uplinks, "as hierarchical")
-    hierarchical_pipelined = equation(
+    pipelined_latency = equation(seconds, hierarchical_latency, "as hierarchical")
+    pipelined_ports = equation(seconds, hierarchical_ports, "as hierarchical")
+    pipelined_nics = equation(seconds, hierarchical_nics, "as hierarchical")
+    pipelined_uplinks = equation(seconds, hierarchical_uplinks, "as hierarchical")
+    pipelined = equation(
         seconds,
-        hierarchical_pipelined_latency
-        + largest(hierarchical_pipelined_ports, hierarchical_pipelined_nics, hierarchical_pipelined_uplinks),
+        pipelined_latency
+        + largest(pipelined_ports, pipelined_nics, pipelined_uplinks),
         "as hierarchical, both levels busy all the time",
         approximate=LOWER_BOUND,
     )
@@ -359,7 +359,9 @@ class BlocksOnSwitches(Chapter):
     )
 
     relayed_latency = equation(
-        seconds, direct_latency + select(n > m, at.domain_latency, 0), "one step more, inside the domain"
+        seconds,
+        direct_latency + select(both(n > m, m > 1), at.domain_latency, 0),
+        "one step more, inside the domain",
     )
     relayed_ports = equation(
         seconds, (m - 1) * S / (m * at.port), "all blocks first to the rank on the right rail", source=COUNTED

@@ -30,7 +30,9 @@ class SendOnSwitches(Chapter):
     direct_latency = equation(seconds, at.launch_latency + at.slowest_latency, "one step")
     direct_ports = equation(seconds, select(n > m, 0, S / link), "to a rank of the same domain")
     direct_nics = equation(seconds, select(n > m, S / at.nic, 0), "to a rank of another domain")
-    direct_uplinks = equation(seconds, select(n > u, S / at.uplink, 0), "to a rank of another unit")
+    direct_uplinks = equation(
+        seconds, select(n > u, S / (u * at.uplink), 0), "to a rank of another unit, one of each u", source=COUNTED
+    )
     direct = equation(
         seconds, direct_latency + largest(direct_ports, direct_nics, direct_uplinks), "one message a rank"
     )
