@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import cast
 
 from tests.simulators.network import Line, LineName, Network, Schedule, Step, Transfer, backwards, together
@@ -113,11 +114,43 @@ def gather_in_channels(group: Sequence[int], members: int) -> Schedule:
     """
     rings: list[Schedule] = []
     for channel in range(members):
-        order = [
-            group[start + (channel + k) % members] for start in range(0, len(group), members) for k in range(members)
-        ]
+        order = _in_channel(group, members, channel)
         rings.append(ring_gather(order, {rank: (rank,) for rank in order}, channel))
     return together(*rings)
+
+
+def gather_along_rails_by_doubling(group: Sequence[int], members: int) -> Schedule:
+    """All-gather along every rail by exchanges with partners half as far away each time; a power of two of nodes."""
+    nodes = len(group) // members
+    schedule: Schedule = []
+    distance = nodes // 2
+    while distance:
+        step: Step = []
+        for index, rank in enumerate(group):
+            node, place = divmod(index, members)
+            held = range(node % (2 * distance), nodes, 2 * distance)
+            partner = group[(node ^ distance) * members + place]
+            step.append(Transfer(rank, partner, tuple((group[k * members + place], 0) for k in held)))
+        schedule.append(step)
+        distance //= 2
+    return schedule
+
+
+def chains_in_channels(group: Sequence[int], members: int) -> Schedule:
+    """A broadcast from the first rank once round rings as in `gather_in_channels`; blocks are (first rank, ring)."""
+    chains: list[Schedule] = []
+    for channel in range(members):
+        order = _in_channel(group, members, channel)
+        start = order.index(group[0])
+        chain = order[start:] + order[:start]
+        chains.append([[Transfer(a, b, ((group[0], channel),))] for a, b in pairwise(chain)])
+    return together(*chains)
+
+
+def _in_channel(group: Sequence[int], members: int, channel: int) -> list[int]:
+    """Node after node, each from another of its ranks on."""
+    nodes = range(0, len(group), members)
+    return [group[node + (channel + k) % members] for node in nodes for k in range(members)]
 
 
 def exchange_directly(group: Sequence[int]) -> Schedule:

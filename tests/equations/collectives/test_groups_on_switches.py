@@ -11,6 +11,7 @@ from tests.simulators.jobs import carry_out
 from tests.simulators.levels import Cluster
 from tests.simulators.network import Transfer, backwards, loads, streamed, together
 
+RESOURCES = ("ports", "nics", "uplinks")
 S = Fraction(720)
 PORT, NIC, OVERSUBSCRIPTION = Fraction(9), Fraction(2), Fraction(3)
 LATENCIES = (Fraction(1), Fraction(5), Fraction(8))
@@ -85,9 +86,7 @@ def hold(found, name, cluster, schedule, job):
     """Check that the schedule does its job, and that the form gives its latency and its load on each resource."""
     weightless = jobs.Job(dict.fromkeys(job.sizes, Fraction(0)), job.first, job.last)
     assert found[f"{name}_latency"] - LAUNCH == carry_out(cluster.network(), schedule, weightless, streamed)
-    assert {kind: found[f"{name}_{kind}"] for kind in ("ports", "nics", "uplinks")} == seconds(
-        cluster, schedule, job.sizes
-    )
+    assert {kind: found[f"{name}_{kind}"] for kind in RESOURCES} == seconds(cluster, schedule, job.sizes)
 
 
 def gather_job(cluster, stride, pieces=jobs.WHOLE):
@@ -135,7 +134,55 @@ def test_messages_to_the_next_rank(shape, stride):
         loaded = seconds(cluster, schedule, {(a, b, 0): S for a, b in pairs})
         assert loaded["nics"] == found["send_recv_direct_nics"]
         assert loaded["uplinks"] == found["send_recv_direct_uplinks"]
-        slowest = max(found[f"send_recv_direct_{kind}"] for kind in ("ports", "nics", "uplinks"))
+        slowest = max(found[f"send_recv_direct_{kind}"] for kind in RESOURCES)
         assert max(loaded.values()) == slowest
         farthest = max(LATENCIES[cluster.climb(a, b)] for a, b in pairs)
         assert found["send_recv_direct"] == LAUNCH + farthest + slowest
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 1), (2, 4, 1), (1, 2, 2), (3, 2, 4), (2, 1, 4)])
+def test_doubling_along_rails(shape):
+    """Powers of two: far partners first, when there is least to send, then rings inside."""
+    cluster, found = machine(shape, 1), form(shape)
+    m, rails = shape[0], shape[1] * shape[2]
+    schedule = levels.gather_along_rails_by_doubling(cluster.ranks, m) + together(
+        *(
+            levels.ring_gather(
+                cluster.ranks[node * m : (node + 1) * m],
+                {rank: tuple(range(rank % m, rails * m, m)) for rank in cluster.ranks},
+            )
+            for node in range(rails)
+        )
+    )
+    job = gather_job(cluster, 1)
+    carry_out(cluster.network(), schedule, job)
+    assert {kind: found[f"all_gather_hierarchical_log_{kind}"] for kind in RESOURCES} == seconds(
+        cluster, schedule, job.sizes
+    )
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_message_in_channels(shape):
+    """A broadcast down a chain in rank order, a channel for each rank of a node."""
+    cluster, found = machine(shape, 1), form(shape)
+    m = shape[0]
+    if len(cluster.ranks) == 1:
+        return
+    schedule = levels.chains_in_channels(cluster.ranks, m)
+    job = jobs.broadcast(cluster.ranks, S, jobs.even(m))
+    carry_out(cluster.network(), schedule, job)
+    loaded = seconds(cluster, schedule, job.sizes)
+    assert loaded["nics"] == found["broadcast_ring_nics"]
+    assert loaded["uplinks"] == found["broadcast_ring_uplinks"]
+    assert loaded["ports"] <= found["broadcast_ring_ports"]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shards_straight_to_the_root(shape):
+    cluster, found = machine(shape, 1), form(shape)
+    schedule = [[Transfer(rank, 0, ((rank, 0),)) for rank in cluster.ranks[1:]]]
+    job = jobs.gather(cluster.ranks, S)
+    carry_out(cluster.network(), schedule, job)
+    loaded = seconds(cluster, schedule, job.sizes)
+    assert loaded["ports"] == found["gather_direct_ports"]
+    assert loaded["nics"] == found["gather_direct_nics"]
