@@ -20,8 +20,11 @@ RESOURCES = ("ports", "nics", "uplinks", "slowest", "links", "dcn")
 def collectives_math() -> str:
     """The textbook forms of collectives."""
     from costmodel.equations.collectives import ALGORITHMS
+    from costmodel.equations.collectives.point_to_point import Message
+    from costmodel.equations.collectives.rates import Rates
 
-    functions = {a.function: (a.chapter.system, list(a.chapter.system.equations)) for a in ALGORITHMS}
+    chapters = {algorithm.function: algorithm.chapter for algorithm in ALGORITHMS} | {"message": Message, "rates": Rates}
+    functions = {name: (chapter.system, list(chapter.system.equations)) for name, chapter in chapters.items()}
     return math_module("The textbook forms of collectives, one function an algorithm.", functions)
 
 

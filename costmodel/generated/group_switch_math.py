@@ -8,7 +8,7 @@ from typing import Any
 
 from costmodel.runtime import ceil_log2, floor_log2, nearest_whole, none_drawn, ones_below
 
-MEANING = {'all_gather': 'by the fastest algorithm', 'reduce_scatter': 'by the fastest algorithm', 'all_reduce': 'by the fastest algorithm', 'all_to_all': 'by the fastest algorithm', 'broadcast': 'by the fastest algorithm', 'reduce': 'by the fastest algorithm', 'gather': 'by the fastest algorithm', 'scatter': 'by the fastest algorithm', 'send_recv': 'from each rank to the next, over the slowest link between', 'dispatch': 'by the fastest algorithm', 'combine': 'by the fastest algorithm', 'barrier': 'by the fastest algorithm', 'all_gather_ring': 'one flat ring in rank order, m channels', 'all_gather_ring_latency': 'n - 1 steps, each at the latency of the level that it crosses', 'all_gather_ring_ports': 'm channels, each leaving the domain from another rank', 'all_gather_ring_nics': 'a channel for each NIC', 'all_gather_ring_uplinks': 'one way out of a unit', 'all_gather_hierarchical': 'rings along the rails, then a ring inside the domain, one after the other', 'all_gather_hierarchical_latency': 'm - 1 steps inside, n/m - 1 along the rail', 'all_gather_hierarchical_ports': 'the whole array inside the domain', 'all_gather_hierarchical_nics': 'S/m along each rail', 'all_gather_hierarchical_uplinks': "each rail's ring leaves a unit once", 'all_gather_hierarchical_pipelined': 'as hierarchical, both levels busy all the time', 'all_gather_hierarchical_pipelined_latency': 'as hierarchical', 'all_gather_hierarchical_pipelined_ports': 'as hierarchical', 'all_gather_hierarchical_pipelined_nics': 'as hierarchical', 'all_gather_hierarchical_pipelined_uplinks': 'as hierarchical', 'all_gather_hierarchical_log': 'as hierarchical, with log2 n/m steps along the rails', 'all_gather_hierarchical_log_latency': 'm - 1 steps inside, log2 n/m along the rail', 'all_gather_hierarchical_log_ports': 'the whole array inside the domain', 'all_gather_hierarchical_log_nics': 'S/m along each rail', 'all_gather_hierarchical_log_uplinks': 'the long steps come first, when there is least to send', 'all_gather_bruck': 'the shards doubled in each step', 'all_gather_bruck_latency': 'log2 n steps', 'all_gather_bruck_slowest': 'all other shards at the slowest level', 'all_gather_direct': 'everybody to everybody at once', 'all_gather_direct_latency': 'one step', 'all_gather_direct_ports': 'all other shards', 'all_gather_book': 'the slower level', 'all_gather_book_latency': 'left out by the book', 'all_gather_book_ports': 'at full bandwidth', 'all_gather_book_nics': 'at full bandwidth', 'reduce_scatter_ring': 'one flat ring in rank order, m channels', 'reduce_scatter_ring_latency': 'n - 1 steps, each at the latency of the level that it crosses', 'reduce_scatter_ring_ports': 'm channels, each leaving the domain from another rank', 'reduce_scatter_ring_nics': 'a channel for each NIC', 'reduce_scatter_ring_uplinks': 'one way out of a unit', 'reduce_scatter_hierarchical': 'rings along the rails, then a ring inside the domain, one after the other', 'reduce_scatter_hierarchical_latency': 'm - 1 steps inside, n/m - 1 along the rail', 'reduce_scatter_hierarchical_ports': 'the whole array inside the domain', 'reduce_scatter_hierarchical_nics': 'S/m along each rail', 'reduce_scatter_hierarchical_uplinks': "each rail's ring leaves a unit once", 'reduce_scatter_hierarchical_pipelined': 'as hierarchical, both levels busy all the time', 'reduce_scatter_hierarchical_pipelined_latency': 'as hierarchical', 'reduce_scatter_hierarchical_pipelined_ports': 'as hierarchical', 'reduce_scatter_hierarchical_pipelined_nics': 'as hierarchical', 'reduce_scatter_hierarchical_pipelined_uplinks': 'as hierarchical', 'reduce_scatter_hierarchical_log': 'as hierarchical, with log2 n/m steps along the rails', 'reduce_scatter_hierarchical_log_latency': 'm - 1 steps inside, log2 n/m along the rail', 'reduce_scatter_hierarchical_log_ports': 'the whole array inside the domain', 'reduce_scatter_hierarchical_log_nics': 'S/m along each rail', 'reduce_scatter_hierarchical_log_uplinks': 'the long steps come first, when there is least to send', 'reduce_scatter_bruck': 'the shards doubled in each step', 'reduce_scatter_bruck_latency': 'log2 n steps', 'reduce_scatter_bruck_slowest': 'all other shards at the slowest level', 'reduce_scatter_direct': 'everybody to everybody at once', 'reduce_scatter_direct_latency': 'one step', 'reduce_scatter_direct_ports': 'all other shards', 'reduce_scatter_book': 'the slower level', 'reduce_scatter_book_latency': 'left out by the book', 'reduce_scatter_book_ports': 'at full bandwidth', 'reduce_scatter_book_nics': 'at full bandwidth', 'all_reduce_ring': 'one flat ring in rank order, m channels', 'all_reduce_ring_latency': '2 (n - 1) steps', 'all_reduce_ring_ports': 'reduce-scatter and all-gather', 'all_reduce_ring_nics': 'reduce-scatter and all-gather', 'all_reduce_ring_uplinks': 'reduce-scatter and all-gather', 'all_reduce_hierarchical': 'reduce-scatter inside, rings along the rails, all-gather inside, one after the other', 'all_reduce_hierarchical_latency': 'there and back', 'all_reduce_hierarchical_ports': 'reduce-scatter and all-gather inside the domain', 'all_reduce_hierarchical_nics': 'all-reduce of S/m along the rails', 'all_reduce_hierarchical_uplinks': 'all-reduce of S/m along the rails', 'all_reduce_hierarchical_pipelined': 'as hierarchical, both levels busy all the time', 'all_reduce_hierarchical_pipelined_latency': 'as hierarchical', 'all_reduce_hierarchical_pipelined_ports': 'as hierarchical', 'all_reduce_hierarchical_pipelined_nics': 'as hierarchical', 'all_reduce_hierarchical_pipelined_uplinks': 'as hierarchical', 'all_reduce_hierarchical_log': "as hierarchical, with Rabenseifner's steps along the rails", 'all_reduce_hierarchical_log_latency': '2 (m - 1) steps inside, 2 log2 n/m along the rail', 'all_reduce_hierarchical_log_ports': 'reduce-scatter and all-gather inside the domain', 'all_reduce_hierarchical_log_nics': 'all-reduce of S/m along each rail', 'all_reduce_hierarchical_log_uplinks': 'the long steps come when there is least to send', 'all_reduce_tree': 'chains inside the domains, double binary trees across them', 'all_reduce_tree_latency': "along a domain's chain and up the tree, and back", 'all_reduce_tree_ports': 'a rank within the chain passes on sums and results', 'all_reduce_tree_nics': 'S/m on each rail, up and down both trees', 'all_reduce_tree_uplinks': 'a unit hangs on the rest by two edges a tree', 'all_reduce_nvls': "added and copied by the domain's switches", 'all_reduce_nvls_latency': 'reduce, then multicast', 'all_reduce_nvls_ports': 'S to be added, S/n of results', 'all_reduce_nvls_tree': 'added and copied by the switches inside the domains, double binary trees across them', 'all_reduce_nvls_tree_latency': 'up and down the tree', 'all_reduce_nvls_tree_ports': 'S to be added, S/m of results', 'all_reduce_nvls_tree_nics': 'S/m on each rail, up and down both trees', 'all_reduce_nvls_tree_uplinks': 'a unit hangs on the rest by two edges a tree', 'all_reduce_sharp': "reduce-scatter inside, sums in the network's switches, all-gather inside", 'all_reduce_sharp_latency': 'inside, once up and down, inside', 'all_reduce_sharp_ports': 'reduce-scatter and all-gather inside the domain', 'all_reduce_sharp_nics': 'S/m up and down once', 'all_reduce_rabenseifner': 'halving, then doubling', 'all_reduce_rabenseifner_latency': '2 log2 n steps', 'all_reduce_rabenseifner_slowest': 'every byte twice', 'all_reduce_recursive_doubling': 'whole vectors exchanged', 'all_reduce_recursive_doubling_latency': 'log2 n steps', 'all_reduce_recursive_doubling_slowest': 'whole vectors', 'all_reduce_one_shot': 'every rank reads all vectors', 'all_reduce_one_shot_latency': 'one step', 'all_reduce_one_shot_ports': 'all other vectors', 'all_reduce_two_shot': 'direct reduce-scatter and all-gather', 'all_reduce_two_shot_latency': 'two steps', 'all_reduce_two_shot_ports': 'every byte twice, less the own share', 'all_reduce_book': 'twice an all-gather', 'all_reduce_book_latency': 'left out by the book', 'all_reduce_book_ports': 'at full bandwidth', 'all_reduce_book_nics': 'at full bandwidth', 'all_to_all_direct': 'every block straight to its rank', 'all_to_all_direct_latency': 'all sends posted at once', 'all_to_all_direct_ports': 'blocks for ranks of the domain', 'all_to_all_direct_nics': 'blocks for ranks outside', 'all_to_all_direct_uplinks': 'blocks for ranks of other units', 'all_to_all_relayed': 'over the fast domain to the right rail, then out (PXN)', 'all_to_all_relayed_latency': 'one step more, inside the domain', 'all_to_all_relayed_ports': 'all blocks first to the rank on the right rail', 'all_to_all_relayed_nics': 'blocks for ranks outside', 'all_to_all_relayed_uplinks': 'blocks for ranks of other units; none changes rail', 'all_to_all_pairwise': 'one partner after the other, in step', 'all_to_all_pairwise_latency': 'n - 1 rounds, one partner each', 'all_to_all_pairwise_ports': 'rounds inside the domain', 'all_to_all_pairwise_nics': 'rounds between domains of the unit', 'all_to_all_pairwise_uplinks': 'rounds between units', 'all_to_all_bruck': 'blocks share messages on the way', 'all_to_all_bruck_latency': 'log2 n steps', 'all_to_all_bruck_slowest': 'each block once for each one in its distance', 'all_to_all_book': 'blocks over the slowest level', 'all_to_all_book_latency': 'left out by the book', 'all_to_all_book_ports': 'at full bandwidth, inside one domain', 'all_to_all_book_nics': 'at full bandwidth, between domains', 'broadcast_ring': 'streamed down a chain in rank order, m channels', 'broadcast_ring_latency': 'down the chain of all ranks', 'broadcast_ring_ports': 'the whole message, in m channels', 'broadcast_ring_nics': 'a channel for each NIC', 'broadcast_ring_uplinks': 'one way into a unit', 'broadcast_chain': 'down a chain in the best number of chunks', 'broadcast_chain_latency': 'n - 1 steps', 'broadcast_chain_slowest': 'chunk after chunk', 'broadcast_binomial': 'a binomial tree', 'broadcast_binomial_latency': 'log2 n steps', 'broadcast_binomial_slowest': 'the whole message in each', 'broadcast_scatter_all_gather': 'scatter, then ring all-gather', 'broadcast_scatter_all_gather_latency': 'log2 n steps, then n - 1', 'broadcast_scatter_all_gather_slowest': 'every byte twice', 'broadcast_nvls': "one multicast, or one addition, in the domain's switches", 'broadcast_nvls_latency': 'one phase', 'broadcast_nvls_ports': 'copied, or added, by the switches', 'reduce_ring': 'streamed down a chain in rank order, m channels', 'reduce_ring_latency': 'down the chain of all ranks', 'reduce_ring_ports': 'the whole message, in m channels', 'reduce_ring_nics': 'a channel for each NIC', 'reduce_ring_uplinks': 'one way into a unit', 'reduce_chain': 'down a chain in the best number of chunks', 'reduce_chain_latency': 'n - 1 steps', 'reduce_chain_slowest': 'chunk after chunk', 'reduce_binomial': 'a binomial tree', 'reduce_binomial_latency': 'log2 n steps', 'reduce_binomial_slowest': 'the whole message in each', 'reduce_scatter_all_gather': 'scatter, then ring all-gather', 'reduce_scatter_all_gather_latency': 'log2 n steps, then n - 1', 'reduce_scatter_all_gather_slowest': 'every byte twice', 'reduce_nvls': "one multicast, or one addition, in the domain's switches", 'reduce_nvls_latency': 'one phase', 'reduce_nvls_ports': 'copied, or added, by the switches', 'gather_direct': 'every shard straight to or from the root', 'gather_direct_latency': 'all sends posted at once', 'gather_direct_ports': "shards of the root's domain", 'gather_direct_nics': "other shards, over the root's share of the NICs", 'gather_binomial': 'a binomial tree', 'gather_binomial_latency': 'log2 n steps', 'gather_binomial_slowest': 'all other shards', 'scatter_direct': 'every shard straight to or from the root', 'scatter_direct_latency': 'all sends posted at once', 'scatter_direct_ports': "shards of the root's domain", 'scatter_direct_nics': "other shards, over the root's share of the NICs", 'scatter_binomial': 'a binomial tree', 'scatter_binomial_latency': 'log2 n steps', 'scatter_binomial_slowest': 'all other shards', 'send_recv_direct': 'one message a rank', 'send_recv_direct_latency': 'one step', 'send_recv_direct_ports': 'to a rank of the same domain', 'send_recv_direct_nics': 'to a rank of another domain', 'send_recv_direct_uplinks': 'to a rank of another unit', 'dispatch_per_expert': 'one copy of a token for each of its experts', 'dispatch_per_expert_latency': 'one step', 'dispatch_per_expert_ports': 'to experts in the domain', 'dispatch_per_expert_nics': 'to experts outside', 'dispatch_per_expert_uplinks': 'to experts of other units', 'dispatch_per_rank': 'one copy of a token for each rank with experts of its', 'dispatch_per_rank_latency': 'one step', 'dispatch_per_rank_ports': 'to ranks of the domain', 'dispatch_per_rank_nics': 'to ranks outside', 'dispatch_per_rank_uplinks': 'to ranks of other units', 'dispatch_per_node': 'one copy of a token for each domain, passed on there', 'dispatch_per_node_latency': 'one step out, one inside', 'dispatch_per_node_ports': 'passed on inside the domains', 'dispatch_per_node_nics': 'to domains outside', 'dispatch_per_node_uplinks': 'to domains of other units', 'combine_per_expert': 'one copy of a token for each of its experts', 'combine_per_expert_latency': 'one step', 'combine_per_expert_ports': 'to experts in the domain', 'combine_per_expert_nics': 'to experts outside', 'combine_per_expert_uplinks': 'to experts of other units', 'combine_per_rank': 'one copy of a token for each rank with experts of its', 'combine_per_rank_latency': 'one step', 'combine_per_rank_ports': 'to ranks of the domain', 'combine_per_rank_nics': 'to ranks outside', 'combine_per_rank_uplinks': 'to ranks of other units', 'combine_per_node': 'one copy of a token for each domain, passed on there', 'combine_per_node_latency': 'one step out, one inside', 'combine_per_node_ports': 'passed on inside the domains', 'combine_per_node_nics': 'to domains outside', 'combine_per_node_uplinks': 'to domains of other units', 'barrier_dissemination': 'signals to ranks 1, 2, 4, ... further on', 'barrier_dissemination_latency': 'log2 n steps', 'barrier_hierarchical': 'first inside the domain, then along the rail', 'barrier_hierarchical_latency': 'log2 m steps inside the domain, log2 n/m along the rail'}
+MEANING = {'all_gather': 'by the fastest algorithm', 'reduce_scatter': 'by the fastest algorithm', 'all_reduce': 'by the fastest algorithm', 'all_to_all': 'by the fastest algorithm', 'broadcast': 'by the fastest algorithm', 'reduce': 'by the fastest algorithm', 'gather': 'by the fastest algorithm', 'scatter': 'by the fastest algorithm', 'send_recv': 'from each rank to the next, over the slowest link between', 'dispatch': 'by the fastest algorithm', 'combine': 'by the fastest algorithm', 'barrier': 'by the fastest algorithm', 'all_gather_ring': 'one flat ring in rank order, m channels', 'all_gather_ring_latency': 'n - 1 steps, each at the latency of the level that it crosses', 'all_gather_ring_ports': 'm channels, each leaving the domain from another rank', 'all_gather_ring_nics': 'a channel for each NIC', 'all_gather_ring_uplinks': 'one way out of a unit', 'all_gather_hierarchical': 'rings along the rails, then a ring inside the domain, one after the other', 'all_gather_hierarchical_latency': 'm - 1 steps inside, n/m - 1 along the rail', 'all_gather_hierarchical_ports': 'the whole array inside the domain', 'all_gather_hierarchical_nics': 'S/m along each rail', 'all_gather_hierarchical_uplinks': "each rail's ring leaves a unit once", 'all_gather_pipelined': 'as hierarchical, both levels busy all the time', 'all_gather_pipelined_latency': 'as hierarchical', 'all_gather_pipelined_ports': 'as hierarchical', 'all_gather_pipelined_nics': 'as hierarchical', 'all_gather_pipelined_uplinks': 'as hierarchical', 'all_gather_hierarchical_log': 'as hierarchical, with log2 n/m steps along the rails', 'all_gather_hierarchical_log_latency': 'm - 1 steps inside, log2 n/m along the rail', 'all_gather_hierarchical_log_ports': 'the whole array inside the domain', 'all_gather_hierarchical_log_nics': 'S/m along each rail', 'all_gather_hierarchical_log_uplinks': 'the long steps come first, when there is least to send', 'all_gather_bruck': 'the shards doubled in each step', 'all_gather_bruck_latency': 'log2 n steps', 'all_gather_bruck_slowest': 'all other shards at the slowest level', 'all_gather_direct': 'everybody to everybody at once', 'all_gather_direct_latency': 'one step', 'all_gather_direct_ports': 'all other shards', 'all_gather_book': 'the slower level', 'all_gather_book_latency': 'left out by the book', 'all_gather_book_ports': 'at full bandwidth', 'all_gather_book_nics': 'at full bandwidth', 'reduce_scatter_ring': 'one flat ring in rank order, m channels', 'reduce_scatter_ring_latency': 'n - 1 steps, each at the latency of the level that it crosses', 'reduce_scatter_ring_ports': 'm channels, each leaving the domain from another rank', 'reduce_scatter_ring_nics': 'a channel for each NIC', 'reduce_scatter_ring_uplinks': 'one way out of a unit', 'reduce_scatter_hierarchical': 'rings along the rails, then a ring inside the domain, one after the other', 'reduce_scatter_hierarchical_latency': 'm - 1 steps inside, n/m - 1 along the rail', 'reduce_scatter_hierarchical_ports': 'the whole array inside the domain', 'reduce_scatter_hierarchical_nics': 'S/m along each rail', 'reduce_scatter_hierarchical_uplinks': "each rail's ring leaves a unit once", 'reduce_scatter_pipelined': 'as hierarchical, both levels busy all the time', 'reduce_scatter_pipelined_latency': 'as hierarchical', 'reduce_scatter_pipelined_ports': 'as hierarchical', 'reduce_scatter_pipelined_nics': 'as hierarchical', 'reduce_scatter_pipelined_uplinks': 'as hierarchical', 'reduce_scatter_hierarchical_log': 'as hierarchical, with log2 n/m steps along the rails', 'reduce_scatter_hierarchical_log_latency': 'm - 1 steps inside, log2 n/m along the rail', 'reduce_scatter_hierarchical_log_ports': 'the whole array inside the domain', 'reduce_scatter_hierarchical_log_nics': 'S/m along each rail', 'reduce_scatter_hierarchical_log_uplinks': 'the long steps come first, when there is least to send', 'reduce_scatter_bruck': 'the shards doubled in each step', 'reduce_scatter_bruck_latency': 'log2 n steps', 'reduce_scatter_bruck_slowest': 'all other shards at the slowest level', 'reduce_scatter_direct': 'everybody to everybody at once', 'reduce_scatter_direct_latency': 'one step', 'reduce_scatter_direct_ports': 'all other shards', 'reduce_scatter_book': 'the slower level', 'reduce_scatter_book_latency': 'left out by the book', 'reduce_scatter_book_ports': 'at full bandwidth', 'reduce_scatter_book_nics': 'at full bandwidth', 'all_reduce_ring': 'one flat ring in rank order, m channels', 'all_reduce_ring_latency': '2 (n - 1) steps', 'all_reduce_ring_ports': 'reduce-scatter and all-gather', 'all_reduce_ring_nics': 'reduce-scatter and all-gather', 'all_reduce_ring_uplinks': 'reduce-scatter and all-gather', 'all_reduce_hierarchical': 'reduce-scatter inside, rings along the rails, all-gather inside, one after the other', 'all_reduce_hierarchical_latency': 'there and back', 'all_reduce_hierarchical_ports': 'reduce-scatter and all-gather inside the domain', 'all_reduce_hierarchical_nics': 'all-reduce of S/m along the rails', 'all_reduce_hierarchical_uplinks': 'all-reduce of S/m along the rails', 'all_reduce_pipelined': 'as hierarchical, both levels busy all the time', 'all_reduce_pipelined_latency': 'as hierarchical', 'all_reduce_pipelined_ports': 'as hierarchical', 'all_reduce_pipelined_nics': 'as hierarchical', 'all_reduce_pipelined_uplinks': 'as hierarchical', 'all_reduce_hierarchical_log': "as hierarchical, with Rabenseifner's steps along the rails", 'all_reduce_hierarchical_log_latency': '2 (m - 1) steps inside, 2 log2 n/m along the rail', 'all_reduce_hierarchical_log_ports': 'reduce-scatter and all-gather inside the domain', 'all_reduce_hierarchical_log_nics': 'all-reduce of S/m along each rail', 'all_reduce_hierarchical_log_uplinks': 'the long steps come when there is least to send', 'all_reduce_tree': 'chains inside the domains, double binary trees across them', 'all_reduce_tree_latency': "along a domain's chain and up the tree, and back", 'all_reduce_tree_ports': 'a rank within the chain passes on sums and results', 'all_reduce_tree_nics': 'S/m on each rail, up and down both trees', 'all_reduce_tree_uplinks': 'a unit hangs on the rest by two edges a tree', 'all_reduce_nvls': "added and copied by the domain's switches", 'all_reduce_nvls_latency': 'reduce, then multicast', 'all_reduce_nvls_ports': 'S to be added, S/n of results', 'all_reduce_nvls_tree': 'added and copied by the switches inside the domains, double binary trees across them', 'all_reduce_nvls_tree_latency': 'up and down the tree', 'all_reduce_nvls_tree_ports': 'S to be added, S/m of results', 'all_reduce_nvls_tree_nics': 'S/m on each rail, up and down both trees', 'all_reduce_nvls_tree_uplinks': 'a unit hangs on the rest by two edges a tree', 'all_reduce_sharp': "reduce-scatter inside, sums in the network's switches, all-gather inside", 'all_reduce_sharp_latency': 'inside, once up and down, inside', 'all_reduce_sharp_ports': 'reduce-scatter and all-gather inside the domain', 'all_reduce_sharp_nics': 'S/m up and down once', 'all_reduce_rabenseifner': 'halving, then doubling', 'all_reduce_rabenseifner_latency': '2 log2 n steps', 'all_reduce_rabenseifner_slowest': 'every byte twice', 'all_reduce_recursive_doubling': 'whole vectors exchanged', 'all_reduce_recursive_doubling_latency': 'log2 n steps', 'all_reduce_recursive_doubling_slowest': 'whole vectors', 'all_reduce_one_shot': 'every rank reads all vectors', 'all_reduce_one_shot_latency': 'one step', 'all_reduce_one_shot_ports': 'all other vectors', 'all_reduce_two_shot': 'direct reduce-scatter and all-gather', 'all_reduce_two_shot_latency': 'two steps', 'all_reduce_two_shot_ports': 'every byte twice, less the own share', 'all_reduce_book': 'twice an all-gather', 'all_reduce_book_latency': 'left out by the book', 'all_reduce_book_ports': 'at full bandwidth', 'all_reduce_book_nics': 'at full bandwidth', 'all_to_all_direct': 'every block straight to its rank', 'all_to_all_direct_latency': 'all sends posted at once', 'all_to_all_direct_ports': 'blocks for ranks of the domain', 'all_to_all_direct_nics': 'blocks for ranks outside', 'all_to_all_direct_uplinks': 'blocks for ranks of other units', 'all_to_all_relayed': 'over the fast domain to the right rail, then out (PXN)', 'all_to_all_relayed_latency': 'one step more, inside the domain', 'all_to_all_relayed_ports': 'all blocks first to the rank on the right rail', 'all_to_all_relayed_nics': 'blocks for ranks outside', 'all_to_all_relayed_uplinks': 'blocks for ranks of other units; none changes rail', 'all_to_all_pairwise': 'one partner after the other, in step', 'all_to_all_pairwise_latency': 'n - 1 rounds, one partner each', 'all_to_all_pairwise_ports': 'rounds inside the domain', 'all_to_all_pairwise_nics': 'rounds between domains of the unit', 'all_to_all_pairwise_uplinks': 'rounds between units', 'all_to_all_bruck': 'blocks share messages on the way', 'all_to_all_bruck_latency': 'log2 n steps', 'all_to_all_bruck_slowest': 'each block once for each one in its distance', 'all_to_all_book': 'blocks over the slowest level', 'all_to_all_book_latency': 'left out by the book', 'all_to_all_book_ports': 'at full bandwidth, inside one domain', 'all_to_all_book_nics': 'at full bandwidth, between domains', 'broadcast_ring': 'streamed down a chain in rank order, m channels', 'broadcast_ring_latency': 'down the chain of all ranks', 'broadcast_ring_ports': 'the whole message, in m channels', 'broadcast_ring_nics': 'a channel for each NIC', 'broadcast_ring_uplinks': 'one way into a unit', 'broadcast_chain': 'down a chain in the best number of chunks', 'broadcast_chain_latency': 'n - 1 steps', 'broadcast_chain_slowest': 'chunk after chunk', 'broadcast_binomial': 'a binomial tree', 'broadcast_binomial_latency': 'log2 n steps', 'broadcast_binomial_slowest': 'the whole message in each', 'broadcast_scatter_all_gather': 'scatter, then ring all-gather', 'broadcast_scatter_all_gather_latency': 'log2 n steps, then n - 1', 'broadcast_scatter_all_gather_slowest': 'every byte twice', 'broadcast_nvls': "one multicast, or one addition, in the domain's switches", 'broadcast_nvls_latency': 'one phase', 'broadcast_nvls_ports': 'copied, or added, by the switches', 'reduce_ring': 'streamed down a chain in rank order, m channels', 'reduce_ring_latency': 'down the chain of all ranks', 'reduce_ring_ports': 'the whole message, in m channels', 'reduce_ring_nics': 'a channel for each NIC', 'reduce_ring_uplinks': 'one way into a unit', 'reduce_chain': 'down a chain in the best number of chunks', 'reduce_chain_latency': 'n - 1 steps', 'reduce_chain_slowest': 'chunk after chunk', 'reduce_binomial': 'a binomial tree', 'reduce_binomial_latency': 'log2 n steps', 'reduce_binomial_slowest': 'the whole message in each', 'reduce_scatter_all_gather': 'scatter, then ring all-gather', 'reduce_scatter_all_gather_latency': 'log2 n steps, then n - 1', 'reduce_scatter_all_gather_slowest': 'every byte twice', 'reduce_nvls': "one multicast, or one addition, in the domain's switches", 'reduce_nvls_latency': 'one phase', 'reduce_nvls_ports': 'copied, or added, by the switches', 'gather_direct': 'every shard straight to or from the root', 'gather_direct_latency': 'all sends posted at once', 'gather_direct_ports': "shards of the root's domain", 'gather_direct_nics': "other shards, over the root's share of the NICs", 'gather_binomial': 'a binomial tree', 'gather_binomial_latency': 'log2 n steps', 'gather_binomial_slowest': 'all other shards', 'scatter_direct': 'every shard straight to or from the root', 'scatter_direct_latency': 'all sends posted at once', 'scatter_direct_ports': "shards of the root's domain", 'scatter_direct_nics': "other shards, over the root's share of the NICs", 'scatter_binomial': 'a binomial tree', 'scatter_binomial_latency': 'log2 n steps', 'scatter_binomial_slowest': 'all other shards', 'send_recv_direct': 'one message a rank', 'send_recv_direct_latency': 'one step', 'send_recv_direct_ports': 'to a rank of the same domain', 'send_recv_direct_nics': 'to a rank of another domain', 'send_recv_direct_uplinks': 'to a rank of another unit, one of each u', 'dispatch_per_expert': 'one copy of a token for each of its experts', 'dispatch_per_expert_latency': 'one step', 'dispatch_per_expert_ports': 'to experts in the domain', 'dispatch_per_expert_nics': 'to experts outside', 'dispatch_per_expert_uplinks': 'to experts of other units', 'dispatch_per_rank': 'one copy of a token for each rank with experts of its', 'dispatch_per_rank_latency': 'one step', 'dispatch_per_rank_ports': 'to ranks of the domain', 'dispatch_per_rank_nics': 'to ranks outside', 'dispatch_per_rank_uplinks': 'to ranks of other units', 'dispatch_per_node': 'one copy of a token for each domain, passed on there', 'dispatch_per_node_latency': 'one step out, one inside', 'dispatch_per_node_ports': 'passed on inside the domains', 'dispatch_per_node_nics': 'to domains outside', 'dispatch_per_node_uplinks': 'to domains of other units', 'combine_per_expert': 'one copy of a token for each of its experts', 'combine_per_expert_latency': 'one step', 'combine_per_expert_ports': 'to experts in the domain', 'combine_per_expert_nics': 'to experts outside', 'combine_per_expert_uplinks': 'to experts of other units', 'combine_per_rank': 'one copy of a token for each rank with experts of its', 'combine_per_rank_latency': 'one step', 'combine_per_rank_ports': 'to ranks of the domain', 'combine_per_rank_nics': 'to ranks outside', 'combine_per_rank_uplinks': 'to ranks of other units', 'combine_per_node': 'one copy of a token for each domain, passed on there', 'combine_per_node_latency': 'one step out, one inside', 'combine_per_node_ports': 'passed on inside the domains', 'combine_per_node_nics': 'to domains outside', 'combine_per_node_uplinks': 'to domains of other units', 'barrier_dissemination': 'signals to ranks 1, 2, 4, ... further on', 'barrier_dissemination_latency': 'log2 n steps', 'barrier_hierarchical': 'first inside the domain, then along the rail', 'barrier_hierarchical_latency': 'log2 m steps inside the domain, log2 n/m along the rail'}
 
 
 def times(*, n: Any, domain_latency: Any, m: Any, nic_latency: Any, u: Any, unit_latency: Any, launch_latency: Any, S: Any, nic_bandwidth: Any, nic_share: Any, domain_kind: Any, domain_bandwidth: Any, domain_share: Any, unit_oversubscription: Any, nvls_share: Any, chosen: Any, dispatch_bytes: Any, tokens: Any, experts: Any, node_limit: Any, combine_bytes: Any) -> dict[str, Any]:
@@ -32,13 +32,13 @@ def times(*, n: Any, domain_latency: Any, m: Any, nic_latency: Any, u: Any, unit
     all_gather_direct = inf if n > m else all_gather_direct_latency + all_gather_direct_ports  # everybody to everybody at once
     all_gather_inside_all_gather_latency = domain_latency * (m - 1)  # n - 1 steps
     all_gather_rails_all_gather_latency = nic_latency * (n / m - 1)  # n - 1 steps
-    all_gather_hierarchical_latency = all_gather_inside_all_gather_latency + all_gather_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (n / u - 1 if n > u else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    all_gather_hierarchical_latency = all_gather_inside_all_gather_latency + all_gather_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (n / u - (0 if u > m else 1) if n > u else 0)  # m - 1 steps inside, n/m - 1 along the rail
     all_gather_rails_all_gather_bandwidth = S * (n / m - 1) / (n * nic)  # each step passes one shard
     all_gather_hierarchical_nics = all_gather_rails_all_gather_bandwidth  # S/m along each rail
     all_gather_inside_all_gather_bandwidth = S * (m - 1) / (m * port)  # each step passes one shard
     all_gather_hierarchical_ports = all_gather_inside_all_gather_bandwidth  # the whole array inside the domain
     all_gather_hierarchical_uplinks = S * (1 - m / n) / (u * uplink) if n > u else 0  # each rail's ring leaves a unit once
-    all_gather_hierarchical = all_gather_hierarchical_latency + all_gather_hierarchical_ports + max(all_gather_hierarchical_nics, all_gather_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    all_gather_hierarchical = all_gather_hierarchical_latency + all_gather_hierarchical_ports + max(all_gather_hierarchical_nics, all_gather_hierarchical_uplinks) if n > m else inf  # rings along the rails, then a ring inside the domain, one after the other
     all_gather_long_steps_all_gather_latency = rail_latency * ceil_log2(n / m)  # log2 n steps, rounded up
     all_gather_hierarchical_log_latency = all_gather_inside_all_gather_latency + all_gather_long_steps_all_gather_latency + launch_latency  # m - 1 steps inside, log2 n/m along the rail
     all_gather_long_steps_all_gather_bandwidth = S * (n / m - 1) / (n * nic)  # the shards doubled in each step
@@ -66,13 +66,13 @@ def times(*, n: Any, domain_latency: Any, m: Any, nic_latency: Any, u: Any, unit
     reduce_scatter_direct = inf if n > m else reduce_scatter_direct_latency + reduce_scatter_direct_ports  # everybody to everybody at once
     reduce_scatter_inside_all_gather_latency = domain_latency * (m - 1)  # n - 1 steps
     reduce_scatter_rails_all_gather_latency = nic_latency * (n / m - 1)  # n - 1 steps
-    reduce_scatter_hierarchical_latency = launch_latency + reduce_scatter_inside_all_gather_latency + reduce_scatter_rails_all_gather_latency + (unit_latency - nic_latency) * (n / u - 1 if n > u else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    reduce_scatter_hierarchical_latency = launch_latency + reduce_scatter_inside_all_gather_latency + reduce_scatter_rails_all_gather_latency + (unit_latency - nic_latency) * (n / u - (0 if u > m else 1) if n > u else 0)  # m - 1 steps inside, n/m - 1 along the rail
     reduce_scatter_rails_all_gather_bandwidth = S * (n / m - 1) / (n * nic)  # each step passes one shard
     reduce_scatter_hierarchical_nics = reduce_scatter_rails_all_gather_bandwidth  # S/m along each rail
     reduce_scatter_inside_all_gather_bandwidth = S * (m - 1) / (m * port)  # each step passes one shard
     reduce_scatter_hierarchical_ports = reduce_scatter_inside_all_gather_bandwidth  # the whole array inside the domain
     reduce_scatter_hierarchical_uplinks = S * (1 - m / n) / (u * uplink) if n > u else 0  # each rail's ring leaves a unit once
-    reduce_scatter_hierarchical = reduce_scatter_hierarchical_latency + reduce_scatter_hierarchical_ports + max(reduce_scatter_hierarchical_nics, reduce_scatter_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    reduce_scatter_hierarchical = reduce_scatter_hierarchical_latency + reduce_scatter_hierarchical_ports + max(reduce_scatter_hierarchical_nics, reduce_scatter_hierarchical_uplinks) if n > m else inf  # rings along the rails, then a ring inside the domain, one after the other
     reduce_scatter_long_steps_all_gather_latency = rail_latency * ceil_log2(n / m)  # log2 n steps, rounded up
     reduce_scatter_hierarchical_log_latency = launch_latency + reduce_scatter_inside_all_gather_latency + reduce_scatter_long_steps_all_gather_latency  # m - 1 steps inside, log2 n/m along the rail
     reduce_scatter_long_steps_all_gather_bandwidth = S * (n / m - 1) / (n * nic)  # the shards doubled in each step
@@ -90,7 +90,7 @@ def times(*, n: Any, domain_latency: Any, m: Any, nic_latency: Any, u: Any, unit
     reduce_scatter = min(reduce_scatter_ring, reduce_scatter_hierarchical, reduce_scatter_hierarchical_log, reduce_scatter_bruck, reduce_scatter_direct) if n > 1 else 0  # by the fastest algorithm
     all_reduce_half_inside_all_gather_latency = domain_latency * (m - 1)  # n - 1 steps
     all_reduce_half_rails_all_gather_latency = nic_latency * (n / m - 1)  # n - 1 steps
-    all_reduce_half_hierarchical_latency = all_reduce_half_inside_all_gather_latency + all_reduce_half_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (n / u - 1 if n > u else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    all_reduce_half_hierarchical_latency = all_reduce_half_inside_all_gather_latency + all_reduce_half_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (n / u - (0 if u > m else 1) if n > u else 0)  # m - 1 steps inside, n/m - 1 along the rail
     all_reduce_hierarchical_latency = 2 * all_reduce_half_hierarchical_latency - launch_latency  # there and back
     all_reduce_half_rails_all_gather_bandwidth = S * (n / m - 1) / (n * nic)  # each step passes one shard
     all_reduce_half_hierarchical_nics = all_reduce_half_rails_all_gather_bandwidth  # S/m along each rail
@@ -100,14 +100,14 @@ def times(*, n: Any, domain_latency: Any, m: Any, nic_latency: Any, u: Any, unit
     all_reduce_hierarchical_ports = 2 * all_reduce_half_hierarchical_ports  # reduce-scatter and all-gather inside the domain
     all_reduce_half_hierarchical_uplinks = S * (1 - m / n) / (u * uplink) if n > u else 0  # each rail's ring leaves a unit once
     all_reduce_hierarchical_uplinks = 2 * all_reduce_half_hierarchical_uplinks  # all-reduce of S/m along the rails
-    all_reduce_hierarchical = all_reduce_hierarchical_latency + all_reduce_hierarchical_ports + max(all_reduce_hierarchical_nics, all_reduce_hierarchical_uplinks)  # reduce-scatter inside, rings along the rails, all-gather inside, one after the other
+    all_reduce_hierarchical = all_reduce_hierarchical_latency + all_reduce_hierarchical_ports + max(all_reduce_hierarchical_nics, all_reduce_hierarchical_uplinks) if n > m else inf  # reduce-scatter inside, rings along the rails, all-gather inside, one after the other
     all_reduce_half_inside_reduce_scatter_latency = domain_latency * (m - 1)  # n - 1 steps
     all_reduce_half_inside_all_reduce_latency = all_reduce_half_inside_all_gather_latency + all_reduce_half_inside_reduce_scatter_latency  # 2 (n - 1) steps
     all_reduce_long_steps_core = 2 ** floor_log2(n / m)  # ranks that take part: the largest power of two
     all_reduce_long_steps_fold = 0 if all_reduce_long_steps_core == n / m else 2  # steps of the ranks that do not
     all_reduce_long_steps_all_reduce_latency = rail_latency * (all_reduce_long_steps_fold + 2 * floor_log2(n / m))  # halving, doubling, folding
     all_reduce_hierarchical_log_latency = all_reduce_half_inside_all_reduce_latency + all_reduce_long_steps_all_reduce_latency + launch_latency  # 2 (m - 1) steps inside, 2 log2 n/m along the rail
-    all_reduce_long_steps_all_reduce_bandwidth = S * (all_reduce_long_steps_fold + (2 * (all_reduce_long_steps_core - 1)) / all_reduce_long_steps_core) / (m * nic)  # every byte sent twice, and whole vectors when folding
+    all_reduce_long_steps_all_reduce_bandwidth = S * (all_reduce_long_steps_fold + 2 * (all_reduce_long_steps_core - 1) / all_reduce_long_steps_core) / (m * nic)  # every byte sent twice, and whole vectors when folding
     all_reduce_hierarchical_log_nics = all_reduce_long_steps_all_reduce_bandwidth  # all-reduce of S/m along each rail
     all_reduce_hierarchical_log_ports = all_reduce_hierarchical_ports  # reduce-scatter and all-gather inside the domain
     all_reduce_hierarchical_log_uplinks = S * (2 * (1 / u - 1 / n)) / uplink if n > u else 0  # the long steps come when there is least to send
@@ -137,7 +137,7 @@ def times(*, n: Any, domain_latency: Any, m: Any, nic_latency: Any, u: Any, unit
     all_reduce_rabenseifner_flat_fold = 0 if all_reduce_rabenseifner_flat_core == n else 2  # steps of the ranks that do not
     all_reduce_rabenseifner_flat_all_reduce_latency = slowest_latency * (all_reduce_rabenseifner_flat_fold + 2 * floor_log2(n))  # halving, doubling, folding
     all_reduce_rabenseifner_latency = all_reduce_rabenseifner_flat_all_reduce_latency + launch_latency  # 2 log2 n steps
-    all_reduce_rabenseifner_flat_all_reduce_bandwidth = S * (all_reduce_rabenseifner_flat_fold + (2 * (all_reduce_rabenseifner_flat_core - 1)) / all_reduce_rabenseifner_flat_core) / slowest_bandwidth  # every byte sent twice, and whole vectors when folding
+    all_reduce_rabenseifner_flat_all_reduce_bandwidth = S * (all_reduce_rabenseifner_flat_fold + 2 * (all_reduce_rabenseifner_flat_core - 1) / all_reduce_rabenseifner_flat_core) / slowest_bandwidth  # every byte sent twice, and whole vectors when folding
     all_reduce_rabenseifner_slowest = all_reduce_rabenseifner_flat_all_reduce_bandwidth  # every byte twice
     all_reduce_rabenseifner = all_reduce_rabenseifner_latency + all_reduce_rabenseifner_slowest  # halving, then doubling
     all_reduce_doubling_flat_steps = floor_log2(n) + (0 if ceil_log2(n) == floor_log2(n) else 2)  # exchanges, and the fold's two steps
@@ -181,7 +181,7 @@ def times(*, n: Any, domain_latency: Any, m: Any, nic_latency: Any, u: Any, unit
     all_to_all_pairwise_ports = all_to_all_direct_ports  # rounds inside the domain
     all_to_all_pairwise_uplinks = S * (n - u) / (n * uplink)  # rounds between units
     all_to_all_pairwise = all_to_all_pairwise_latency + all_to_all_pairwise_nics + all_to_all_pairwise_ports + all_to_all_pairwise_uplinks  # one partner after the other, in step
-    all_to_all_relayed_latency = all_to_all_direct_latency + (domain_latency if n > m else 0)  # one step more, inside the domain
+    all_to_all_relayed_latency = all_to_all_direct_latency + (domain_latency if (m > 1) and (n > m) else 0)  # one step more, inside the domain
     all_to_all_relayed_nics = all_to_all_direct_nics  # blocks for ranks outside
     all_to_all_relayed_ports = S * (m - 1) / (m * port)  # all blocks first to the rank on the right rail
     all_to_all_relayed_uplinks = all_to_all_direct_uplinks  # blocks for ranks of other units; none changes rail
@@ -282,7 +282,7 @@ def times(*, n: Any, domain_latency: Any, m: Any, nic_latency: Any, u: Any, unit
     send_recv_direct_latency = launch_latency + slowest_latency  # one step
     send_recv_direct_nics = S / nic if n > m else 0  # to a rank of another domain
     send_recv_direct_ports = 0 if n > m else S / link  # to a rank of the same domain
-    send_recv_direct_uplinks = S / uplink if n > u else 0  # to a rank of another unit
+    send_recv_direct_uplinks = S / (u * uplink) if n > u else 0  # to a rank of another unit, one of each u
     send_recv_direct = send_recv_direct_latency + max(send_recv_direct_ports, send_recv_direct_nics, send_recv_direct_uplinks)  # one message a rank
     send_recv = send_recv_direct if n > 1 else 0  # from each rank to the next, over the slowest link between
     dispatch_start = launch_latency + slowest_latency  # all sends posted at once
@@ -347,11 +347,11 @@ def times(*, n: Any, domain_latency: Any, m: Any, nic_latency: Any, u: Any, unit
     barrier_hierarchical_latency = barrier_across_barrier_latency + barrier_inside_barrier_latency + launch_latency  # log2 m steps inside the domain, log2 n/m along the rail
     barrier_hierarchical = barrier_hierarchical_latency  # first inside the domain, then along the rail
     barrier = min(barrier_dissemination, barrier_hierarchical) if n > 1 else 0  # by the fastest algorithm
-    all_gather_hierarchical_pipelined_latency = all_gather_hierarchical_latency  # as hierarchical
-    all_gather_hierarchical_pipelined_nics = all_gather_hierarchical_nics  # as hierarchical
-    all_gather_hierarchical_pipelined_ports = all_gather_hierarchical_ports  # as hierarchical
-    all_gather_hierarchical_pipelined_uplinks = all_gather_hierarchical_uplinks  # as hierarchical
-    all_gather_hierarchical_pipelined = all_gather_hierarchical_pipelined_latency + max(all_gather_hierarchical_pipelined_ports, all_gather_hierarchical_pipelined_nics, all_gather_hierarchical_pipelined_uplinks)  # as hierarchical, both levels busy all the time
+    all_gather_pipelined_latency = all_gather_hierarchical_latency  # as hierarchical
+    all_gather_pipelined_nics = all_gather_hierarchical_nics  # as hierarchical
+    all_gather_pipelined_ports = all_gather_hierarchical_ports  # as hierarchical
+    all_gather_pipelined_uplinks = all_gather_hierarchical_uplinks  # as hierarchical
+    all_gather_pipelined = all_gather_pipelined_latency + max(all_gather_pipelined_ports, all_gather_pipelined_nics, all_gather_pipelined_uplinks) if n > m else inf  # as hierarchical, both levels busy all the time
     book_exact_network_level = S * (n / m - 1) / (n * nic_bandwidth)  # between the nodes, less the own share
     book_exact_node_level = S * (m - 1) / (domain_bandwidth * m)  # inside the nodes, less the own share
     book_exact_all_gather = max(book_exact_node_level, book_exact_network_level)  # the slower level
@@ -359,20 +359,20 @@ def times(*, n: Any, domain_latency: Any, m: Any, nic_latency: Any, u: Any, unit
     all_gather_book_latency = 0  # left out by the book
     all_gather_book_ports = book_exact_node_level  # at full bandwidth
     all_gather_book_nics = book_exact_network_level  # at full bandwidth
-    reduce_scatter_hierarchical_pipelined_latency = reduce_scatter_hierarchical_latency  # as hierarchical
-    reduce_scatter_hierarchical_pipelined_nics = reduce_scatter_hierarchical_nics  # as hierarchical
-    reduce_scatter_hierarchical_pipelined_ports = reduce_scatter_hierarchical_ports  # as hierarchical
-    reduce_scatter_hierarchical_pipelined_uplinks = reduce_scatter_hierarchical_uplinks  # as hierarchical
-    reduce_scatter_hierarchical_pipelined = reduce_scatter_hierarchical_pipelined_latency + max(reduce_scatter_hierarchical_pipelined_ports, reduce_scatter_hierarchical_pipelined_nics, reduce_scatter_hierarchical_pipelined_uplinks)  # as hierarchical, both levels busy all the time
+    reduce_scatter_pipelined_latency = reduce_scatter_hierarchical_latency  # as hierarchical
+    reduce_scatter_pipelined_nics = reduce_scatter_hierarchical_nics  # as hierarchical
+    reduce_scatter_pipelined_ports = reduce_scatter_hierarchical_ports  # as hierarchical
+    reduce_scatter_pipelined_uplinks = reduce_scatter_hierarchical_uplinks  # as hierarchical
+    reduce_scatter_pipelined = reduce_scatter_pipelined_latency + max(reduce_scatter_pipelined_ports, reduce_scatter_pipelined_nics, reduce_scatter_pipelined_uplinks) if n > m else inf  # as hierarchical, both levels busy all the time
     reduce_scatter_book = all_gather_book  # the slower level
     reduce_scatter_book_latency = 0  # left out by the book
     reduce_scatter_book_ports = all_gather_book_ports  # at full bandwidth
     reduce_scatter_book_nics = all_gather_book_nics  # at full bandwidth
-    all_reduce_hierarchical_pipelined_latency = all_reduce_hierarchical_latency  # as hierarchical
-    all_reduce_hierarchical_pipelined_nics = all_reduce_hierarchical_nics  # as hierarchical
-    all_reduce_hierarchical_pipelined_ports = all_reduce_hierarchical_ports  # as hierarchical
-    all_reduce_hierarchical_pipelined_uplinks = all_reduce_hierarchical_uplinks  # as hierarchical
-    all_reduce_hierarchical_pipelined = all_reduce_hierarchical_pipelined_latency + max(all_reduce_hierarchical_pipelined_ports, all_reduce_hierarchical_pipelined_nics, all_reduce_hierarchical_pipelined_uplinks)  # as hierarchical, both levels busy all the time
+    all_reduce_pipelined_latency = all_reduce_hierarchical_latency  # as hierarchical
+    all_reduce_pipelined_nics = all_reduce_hierarchical_nics  # as hierarchical
+    all_reduce_pipelined_ports = all_reduce_hierarchical_ports  # as hierarchical
+    all_reduce_pipelined_uplinks = all_reduce_hierarchical_uplinks  # as hierarchical
+    all_reduce_pipelined = all_reduce_pipelined_latency + max(all_reduce_pipelined_ports, all_reduce_pipelined_nics, all_reduce_pipelined_uplinks) if n > m else inf  # as hierarchical, both levels busy all the time
     all_reduce_in_network_all_reduce_latency = rail_latency if n / m > 1 else 0  # up and down once
     all_reduce_sharp_latency = all_reduce_half_inside_all_reduce_latency + all_reduce_in_network_all_reduce_latency + launch_latency  # inside, once up and down, inside
     all_reduce_in_network_all_reduce_bandwidth = S / (m * nic) if n / m > 1 else 0  # the own vector up while the sum comes down
@@ -397,19 +397,18 @@ def times(*, n: Any, domain_latency: Any, m: Any, nic_latency: Any, u: Any, unit
 ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'ring': {'resources': ('ports', 'nics', 'uplinks'),
                          'competes': True,
                          'approximate': '',
-                         'source': '',
+                         'source': 'NCCL 2.30, src/graph/search.cc: rings on channels; counted on lists of ranks',
                          'valid': ''},
                 'hierarchical': {'resources': ('ports', 'nics', 'uplinks'),
                                  'competes': True,
                                  'approximate': '',
-                                 'source': '',
+                                 'source': 'counted on lists of ranks, all groups of an axis at once',
                                  'valid': ''},
-                'hierarchical_pipelined': {'resources': ('ports', 'nics', 'uplinks'),
-                                           'competes': False,
-                                           'approximate': 'a lower bound; measurements lie between it and the levels '
-                                                          'in sequence',
-                                           'source': '',
-                                           'valid': ''},
+                'pipelined': {'resources': ('ports', 'nics', 'uplinks'),
+                              'competes': False,
+                              'approximate': 'a lower bound; measurements lie between it and the levels in sequence',
+                              'source': 'counted on lists of ranks, all groups of an axis at once',
+                              'valid': ''},
                 'hierarchical_log': {'resources': ('ports', 'nics', 'uplinks'),
                                      'competes': True,
                                      'approximate': '',
@@ -419,12 +418,13 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'ring': {'res
                 'bruck': {'resources': ('slowest',),
                           'competes': True,
                           'approximate': 'every step and byte is charged at the slowest level that the group spans',
-                          'source': '',
+                          'source': 'Bruck, Ho, Kipnis, Upfal, Weathersby 1997, Efficient algorithms for all-to-all '
+                                    'communications',
                           'valid': ''},
                 'direct': {'resources': ('ports',),
                            'competes': True,
                            'approximate': '',
-                           'source': '',
+                           'source': 'counted on lists of ranks, all groups of an axis at once',
                            'valid': 'one domain'},
                 'book': {'resources': ('ports', 'nics'),
                          'competes': False,
@@ -435,19 +435,19 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'ring': {'res
  'reduce_scatter': {'ring': {'resources': ('ports', 'nics', 'uplinks'),
                              'competes': True,
                              'approximate': '',
-                             'source': '',
+                             'source': 'NCCL 2.30, src/graph/search.cc: rings on channels; counted on lists of ranks',
                              'valid': ''},
                     'hierarchical': {'resources': ('ports', 'nics', 'uplinks'),
                                      'competes': True,
                                      'approximate': '',
-                                     'source': '',
+                                     'source': 'counted on lists of ranks, all groups of an axis at once',
                                      'valid': ''},
-                    'hierarchical_pipelined': {'resources': ('ports', 'nics', 'uplinks'),
-                                               'competes': False,
-                                               'approximate': 'a lower bound; measurements lie between it and the '
-                                                              'levels in sequence',
-                                               'source': '',
-                                               'valid': ''},
+                    'pipelined': {'resources': ('ports', 'nics', 'uplinks'),
+                                  'competes': False,
+                                  'approximate': 'a lower bound; measurements lie between it and the levels in '
+                                                 'sequence',
+                                  'source': 'counted on lists of ranks, all groups of an axis at once',
+                                  'valid': ''},
                     'hierarchical_log': {'resources': ('ports', 'nics', 'uplinks'),
                                          'competes': True,
                                          'approximate': '',
@@ -457,12 +457,13 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'ring': {'res
                     'bruck': {'resources': ('slowest',),
                               'competes': True,
                               'approximate': 'every step and byte is charged at the slowest level that the group spans',
-                              'source': '',
+                              'source': 'Bruck, Ho, Kipnis, Upfal, Weathersby 1997, Efficient algorithms for '
+                                        'all-to-all communications',
                               'valid': ''},
                     'direct': {'resources': ('ports',),
                                'competes': True,
                                'approximate': '',
-                               'source': '',
+                               'source': 'counted on lists of ranks, all groups of an axis at once',
                                'valid': 'one domain'},
                     'book': {'resources': ('ports', 'nics'),
                              'competes': False,
@@ -473,23 +474,23 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'ring': {'res
  'all_reduce': {'ring': {'resources': ('ports', 'nics', 'uplinks'),
                          'competes': True,
                          'approximate': '',
-                         'source': '',
+                         'source': 'NCCL 2.30, src/graph/search.cc: rings on channels; counted on lists of ranks',
                          'valid': ''},
                 'hierarchical': {'resources': ('ports', 'nics', 'uplinks'),
                                  'competes': True,
                                  'approximate': '',
-                                 'source': '',
+                                 'source': 'counted on lists of ranks, all groups of an axis at once',
                                  'valid': ''},
-                'hierarchical_pipelined': {'resources': ('ports', 'nics', 'uplinks'),
-                                           'competes': False,
-                                           'approximate': 'a lower bound; measurements lie between it and the levels '
-                                                          'in sequence',
-                                           'source': '',
-                                           'valid': ''},
+                'pipelined': {'resources': ('ports', 'nics', 'uplinks'),
+                              'competes': False,
+                              'approximate': 'a lower bound; measurements lie between it and the levels in sequence',
+                              'source': 'counted on lists of ranks, all groups of an axis at once',
+                              'valid': ''},
                 'hierarchical_log': {'resources': ('ports', 'nics', 'uplinks'),
                                      'competes': True,
                                      'approximate': '',
-                                     'source': '',
+                                     'source': 'Rabenseifner 2004, Optimization of Collective Reduction Operations, '
+                                               'section 4',
                                      'valid': ''},
                 'tree': {'resources': ('ports', 'nics', 'uplinks'),
                          'competes': True,
@@ -499,7 +500,7 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'ring': {'res
                 'nvls': {'resources': ('ports',),
                          'competes': True,
                          'approximate': '',
-                         'source': '',
+                         'source': 'counted on lists of ranks, all groups of an axis at once',
                          'valid': 'one domain; floating-point sums'},
                 'nvls_tree': {'resources': ('ports', 'nics', 'uplinks'),
                               'competes': True,
@@ -509,29 +510,31 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'ring': {'res
                 'sharp': {'resources': ('ports', 'nics'),
                           'competes': False,
                           'approximate': '',
-                          'source': '',
+                          'source': 'Graham et al. 2016, Scalable Hierarchical Aggregation Protocol (SHArP)',
                           'valid': 'the network adds: InfiniBand with SHARP in use'},
                 'rabenseifner': {'resources': ('slowest',),
                                  'competes': True,
                                  'approximate': 'every step and byte is charged at the slowest level that the group '
                                                 'spans',
-                                 'source': '',
+                                 'source': 'Rabenseifner 2004, Optimization of Collective Reduction Operations, '
+                                           'section 4',
                                  'valid': ''},
                 'recursive_doubling': {'resources': ('slowest',),
                                        'competes': True,
                                        'approximate': 'every step and byte is charged at the slowest level that the '
                                                       'group spans',
-                                       'source': '',
+                                       'source': 'Thakur, Rabenseifner, Gropp 2005, Optimization of Collective '
+                                                 'Communication Operations in MPICH, section 4',
                                        'valid': ''},
                 'one_shot': {'resources': ('ports',),
                              'competes': True,
                              'approximate': '',
-                             'source': '',
+                             'source': 'counted on lists of ranks, all groups of an axis at once',
                              'valid': 'one domain'},
                 'two_shot': {'resources': ('ports',),
                              'competes': True,
                              'approximate': '',
-                             'source': '',
+                             'source': 'counted on lists of ranks, all groups of an axis at once',
                              'valid': 'one domain'},
                 'book': {'resources': ('ports', 'nics'),
                          'competes': False,
@@ -542,7 +545,7 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'ring': {'res
  'all_to_all': {'direct': {'resources': ('ports', 'nics', 'uplinks'),
                            'competes': True,
                            'approximate': '',
-                           'source': '',
+                           'source': 'counted on lists of ranks, all groups of an axis at once',
                            'valid': ''},
                 'relayed': {'resources': ('ports', 'nics', 'uplinks'),
                             'competes': True,
@@ -552,12 +555,14 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'ring': {'res
                 'pairwise': {'resources': ('ports', 'nics', 'uplinks'),
                              'competes': True,
                              'approximate': '',
-                             'source': '',
+                             'source': 'Thakur, Rabenseifner, Gropp 2005, Optimization of Collective Communication '
+                                       'Operations in MPICH, section 4',
                              'valid': ''},
                 'bruck': {'resources': ('slowest',),
                           'competes': True,
                           'approximate': 'every step and byte is charged at the slowest level that the group spans',
-                          'source': '',
+                          'source': 'Bruck, Ho, Kipnis, Upfal, Weathersby 1997, Efficient algorithms for all-to-all '
+                                    'communications',
                           'valid': ''},
                 'book': {'resources': ('ports', 'nics'),
                          'competes': False,
@@ -568,81 +573,95 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'ring': {'res
  'broadcast': {'ring': {'resources': ('ports', 'nics', 'uplinks'),
                         'competes': True,
                         'approximate': 'chunks are taken to be small',
-                        'source': '',
+                        'source': 'NCCL 2.30, src/graph/search.cc: rings on channels; counted on lists of ranks',
                         'valid': ''},
                'chain': {'resources': ('slowest',),
                          'competes': True,
                          'approximate': 'every step and byte is charged at the slowest level that the group spans',
-                         'source': '',
+                         'source': 'counted on lists of ranks, all groups of an axis at once',
                          'valid': ''},
                'binomial': {'resources': ('slowest',),
                             'competes': True,
                             'approximate': 'every step and byte is charged at the slowest level that the group spans',
-                            'source': '',
+                            'source': 'Thakur, Rabenseifner, Gropp 2005, Optimization of Collective Communication '
+                                      'Operations in MPICH, section 4',
                             'valid': ''},
                'scatter_all_gather': {'resources': ('slowest',),
                                       'competes': True,
                                       'approximate': 'every step and byte is charged at the slowest level that the '
                                                      'group spans',
-                                      'source': '',
+                                      'source': 'Thakur, Rabenseifner, Gropp 2005, Optimization of Collective '
+                                                'Communication Operations in MPICH, section 4',
                                       'valid': ''},
                'nvls': {'resources': ('ports',),
                         'competes': True,
                         'approximate': '',
-                        'source': '',
+                        'source': 'counted on lists of ranks, all groups of an axis at once',
                         'valid': 'one domain'}},
  'reduce': {'ring': {'resources': ('ports', 'nics', 'uplinks'),
                      'competes': True,
                      'approximate': 'chunks are taken to be small',
-                     'source': '',
+                     'source': 'NCCL 2.30, src/graph/search.cc: rings on channels; counted on lists of ranks',
                      'valid': ''},
             'chain': {'resources': ('slowest',),
                       'competes': True,
                       'approximate': 'every step and byte is charged at the slowest level that the group spans',
-                      'source': '',
+                      'source': 'counted on lists of ranks, all groups of an axis at once',
                       'valid': ''},
             'binomial': {'resources': ('slowest',),
                          'competes': True,
                          'approximate': 'every step and byte is charged at the slowest level that the group spans',
-                         'source': '',
+                         'source': 'Thakur, Rabenseifner, Gropp 2005, Optimization of Collective Communication '
+                                   'Operations in MPICH, section 4',
                          'valid': ''},
             'scatter_all_gather': {'resources': ('slowest',),
                                    'competes': True,
                                    'approximate': 'every step and byte is charged at the slowest level that the group '
                                                   'spans',
-                                   'source': '',
+                                   'source': 'Thakur, Rabenseifner, Gropp 2005, Optimization of Collective '
+                                             'Communication Operations in MPICH, section 4',
                                    'valid': ''},
             'nvls': {'resources': ('ports',),
                      'competes': True,
                      'approximate': '',
-                     'source': '',
+                     'source': 'counted on lists of ranks, all groups of an axis at once',
                      'valid': 'one domain'}},
- 'gather': {'direct': {'resources': ('ports', 'nics'), 'competes': True, 'approximate': '', 'source': '', 'valid': ''},
+ 'gather': {'direct': {'resources': ('ports', 'nics'),
+                       'competes': True,
+                       'approximate': '',
+                       'source': 'counted on lists of ranks, all groups of an axis at once',
+                       'valid': ''},
             'binomial': {'resources': ('slowest',),
                          'competes': True,
                          'approximate': 'every step and byte is charged at the slowest level that the group spans',
-                         'source': '',
+                         'source': 'Thakur, Rabenseifner, Gropp 2005, Optimization of Collective Communication '
+                                   'Operations in MPICH, section 4',
                          'valid': ''}},
- 'scatter': {'direct': {'resources': ('ports', 'nics'), 'competes': True, 'approximate': '', 'source': '', 'valid': ''},
+ 'scatter': {'direct': {'resources': ('ports', 'nics'),
+                        'competes': True,
+                        'approximate': '',
+                        'source': 'counted on lists of ranks, all groups of an axis at once',
+                        'valid': ''},
              'binomial': {'resources': ('slowest',),
                           'competes': True,
                           'approximate': 'every step and byte is charged at the slowest level that the group spans',
-                          'source': '',
+                          'source': 'Thakur, Rabenseifner, Gropp 2005, Optimization of Collective Communication '
+                                    'Operations in MPICH, section 4',
                           'valid': ''}},
  'send_recv': {'direct': {'resources': ('ports', 'nics', 'uplinks'),
                           'competes': True,
                           'approximate': '',
-                          'source': '',
+                          'source': 'counted on lists of ranks, all groups of an axis at once',
                           'valid': ''}},
  'dispatch': {'per_expert': {'resources': ('ports', 'nics', 'uplinks'),
                              'competes': True,
                              'approximate': '',
-                             'source': '',
+                             'source': 'chances of drawing without putting back; equals counting every choice',
                              'valid': ''},
               'per_rank': {'resources': ('ports', 'nics', 'uplinks'),
                            'competes': True,
                            'approximate': '',
-                           'source': '',
+                           'source': 'chances of drawing without putting back; equals counting every choice',
                            'valid': ''},
               'per_node': {'resources': ('ports', 'nics', 'uplinks'),
                            'competes': True,
@@ -652,12 +671,12 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'ring': {'res
  'combine': {'per_expert': {'resources': ('ports', 'nics', 'uplinks'),
                             'competes': True,
                             'approximate': '',
-                            'source': '',
+                            'source': 'chances of drawing without putting back; equals counting every choice',
                             'valid': ''},
              'per_rank': {'resources': ('ports', 'nics', 'uplinks'),
                           'competes': True,
                           'approximate': '',
-                          'source': '',
+                          'source': 'chances of drawing without putting back; equals counting every choice',
                           'valid': ''},
              'per_node': {'resources': ('ports', 'nics', 'uplinks'),
                           'competes': True,
@@ -668,6 +687,10 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'ring': {'res
                                'competes': True,
                                'approximate': 'every step and byte is charged at the slowest level that the group '
                                               'spans',
-                               'source': '',
+                               'source': 'Hensgen, Finkel, Manber 1988, Two algorithms for barrier synchronization',
                                'valid': ''},
-             'hierarchical': {'resources': (), 'competes': True, 'approximate': '', 'source': '', 'valid': ''}}}
+             'hierarchical': {'resources': (),
+                              'competes': True,
+                              'approximate': '',
+                              'source': 'Hensgen, Finkel, Manber 1988, Two algorithms for barrier synchronization',
+                              'valid': ''}}}

@@ -200,7 +200,7 @@ def times(*, S: Any, dcn_bandwidth: Any, dcn_share: Any, size_x: Any, size_y: An
     best_load = max(x_shards, y_shards, z_shards, (size_x * size_y - 1) / (x_links + y_links) if size_x * size_y > 1 else 0, (size_y * size_z - 1) / (y_links + z_links) if size_y * size_z > 1 else 0, (size_x * size_z - 1) / (x_links + z_links) if size_x * size_z > 1 else 0, (ranks - 1) / (x_links + y_links + z_links) if ranks > 1 else 0) / ranks  # payloads over a link in an all-gather, divided best over the orders of axes
     all_gather_ideally_all_gather_bandwidth = S * best_load / link  # what the busiest link carries
     all_gather_best_split_links = all_gather_ideally_all_gather_bandwidth  # what the busiest link carries
-    all_gather_best_split = all_gather_best_split_dcn + all_gather_best_split_latency + all_gather_best_split_links  # all axes at once, the payload divided best; slices before or after
+    all_gather_best_split = all_gather_best_split_dcn + all_gather_best_split_latency + all_gather_best_split_links if axes > 1 else inf  # all axes at once, the payload divided best; slices before or after
     book_all_gather_bandwidth = S / (2 * link_bandwidth * ((x_links + y_links + z_links) / 2 if n > slices else 1))  # the array over all axes
     book_all_gather_latency = hop_latency * hops  # half way round every axis
     for_shards_shown_bandwidth = 0 if book_all_gather_latency > book_all_gather_bandwidth else book_all_gather_bandwidth  # where it is the larger
@@ -213,7 +213,7 @@ def times(*, S: Any, dcn_bandwidth: Any, dcn_share: Any, size_x: Any, size_y: An
     reduce_scatter_best_split_latency = reduce_scatter_start  # hops inside the slices, steps between them
     reduce_scatter_ideally_all_gather_bandwidth = S * best_load / link  # what the busiest link carries
     reduce_scatter_best_split_links = reduce_scatter_ideally_all_gather_bandwidth  # what the busiest link carries
-    reduce_scatter_best_split = reduce_scatter_best_split_dcn + reduce_scatter_best_split_latency + reduce_scatter_best_split_links  # all axes at once, the payload divided best; slices before or after
+    reduce_scatter_best_split = reduce_scatter_best_split_dcn + reduce_scatter_best_split_latency + reduce_scatter_best_split_links if axes > 1 else inf  # all axes at once, the payload divided best; slices before or after
     reduce_scatter_book = all_gather_book  # as an all-gather
     reduce_scatter_book_latency = all_gather_book_latency  # as an all-gather
     reduce_scatter_book_links = all_gather_book_links  # as an all-gather
@@ -221,7 +221,7 @@ def times(*, S: Any, dcn_bandwidth: Any, dcn_share: Any, size_x: Any, size_y: An
     all_reduce_best_split_latency = all_reduce_start  # hops inside the slices, steps between them
     all_reduce_ideally_all_gather_bandwidth = S * best_load / link  # what the busiest link carries
     all_reduce_best_split_links = 2 * all_reduce_ideally_all_gather_bandwidth  # what the busiest link carries
-    all_reduce_best_split = all_reduce_best_split_dcn + all_reduce_best_split_latency + all_reduce_best_split_links  # all axes at once, the payload divided best; slices before or after
+    all_reduce_best_split = all_reduce_best_split_dcn + all_reduce_best_split_latency + all_reduce_best_split_links if axes > 1 else inf  # all axes at once, the payload divided best; slices before or after
     all_reduce_book = 2 * all_gather_book  # twice an all-gather
     all_reduce_book_latency = 2 * all_gather_book_latency  # twice an all-gather
     all_reduce_book_links = 2 * all_gather_book_links  # twice an all-gather
@@ -251,17 +251,20 @@ def times(*, S: Any, dcn_bandwidth: Any, dcn_share: Any, size_x: Any, size_y: An
 ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'equal_split': {'resources': ('links', 'dcn'),
                                 'competes': True,
                                 'approximate': '',
-                                'source': '',
+                                'source': 'counted cable by cable; what one fixed division of the bytes over the '
+                                          'orders of axes gives',
                                 'valid': ''},
                 'one_order': {'resources': ('links', 'dcn'),
                               'competes': True,
                               'approximate': '',
-                              'source': '',
+                              'source': 'counted cable by cable; what one fixed division of the bytes over the orders '
+                                        'of axes gives',
                               'valid': ''},
                 'best_split': {'resources': ('links', 'dcn'),
                                'competes': False,
                                'approximate': 'a lower bound: no compiler is known to divide so on unequal axes',
-                               'source': '',
+                               'source': 'the loads reachable by mixing orders of axes are a contra-polymatroid; '
+                                         'equals linear programs over all routings',
                                'valid': ''},
                 'book': {'resources': ('links',),
                          'competes': False,
@@ -272,17 +275,20 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'equal_split'
  'reduce_scatter': {'equal_split': {'resources': ('links', 'dcn'),
                                     'competes': True,
                                     'approximate': '',
-                                    'source': '',
+                                    'source': 'counted cable by cable; what one fixed division of the bytes over the '
+                                              'orders of axes gives',
                                     'valid': ''},
                     'one_order': {'resources': ('links', 'dcn'),
                                   'competes': True,
                                   'approximate': '',
-                                  'source': '',
+                                  'source': 'counted cable by cable; what one fixed division of the bytes over the '
+                                            'orders of axes gives',
                                   'valid': ''},
                     'best_split': {'resources': ('links', 'dcn'),
                                    'competes': False,
                                    'approximate': 'a lower bound: no compiler is known to divide so on unequal axes',
-                                   'source': '',
+                                   'source': 'the loads reachable by mixing orders of axes are a contra-polymatroid; '
+                                             'equals linear programs over all routings',
                                    'valid': ''},
                     'book': {'resources': ('links',),
                              'competes': False,
@@ -293,17 +299,20 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'equal_split'
  'all_reduce': {'equal_split': {'resources': ('links', 'dcn'),
                                 'competes': True,
                                 'approximate': '',
-                                'source': '',
+                                'source': 'counted cable by cable; what one fixed division of the bytes over the '
+                                          'orders of axes gives',
                                 'valid': ''},
                 'one_order': {'resources': ('links', 'dcn'),
                               'competes': True,
                               'approximate': '',
-                              'source': '',
+                              'source': 'counted cable by cable; what one fixed division of the bytes over the orders '
+                                        'of axes gives',
                               'valid': ''},
                 'best_split': {'resources': ('links', 'dcn'),
                                'competes': False,
                                'approximate': 'a lower bound: no compiler is known to divide so on unequal axes',
-                               'source': '',
+                               'source': 'the loads reachable by mixing orders of axes are a contra-polymatroid; '
+                                         'equals linear programs over all routings',
                                'valid': ''},
                 'book': {'resources': ('links',),
                          'competes': False,
@@ -314,7 +323,7 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'equal_split'
  'all_to_all': {'direct': {'resources': ('links', 'dcn'),
                            'competes': True,
                            'approximate': '',
-                           'source': '',
+                           'source': 'counted cable by cable, all groups of an axis at once',
                            'valid': ''},
                 'book': {'resources': ('links',),
                          'competes': False,
@@ -325,54 +334,62 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'equal_split'
  'broadcast': {'tree': {'resources': ('links',),
                         'competes': True,
                         'approximate': '',
-                        'source': '',
+                        'source': 'counted cable by cable, all groups of an axis at once',
                         'valid': 'one slice'},
                'scatter_all_gather': {'resources': ('links', 'dcn'),
                                       'competes': True,
                                       'approximate': '',
-                                      'source': '',
+                                      'source': 'counted cable by cable, all groups of an axis at once',
                                       'valid': ''}},
- 'reduce': {'tree': {'resources': ('links',), 'competes': True, 'approximate': '', 'source': '', 'valid': 'one slice'},
+ 'reduce': {'tree': {'resources': ('links',),
+                     'competes': True,
+                     'approximate': '',
+                     'source': 'counted cable by cable, all groups of an axis at once',
+                     'valid': 'one slice'},
             'scatter_all_gather': {'resources': ('links', 'dcn'),
                                    'competes': True,
                                    'approximate': '',
-                                   'source': '',
+                                   'source': 'counted cable by cable, all groups of an axis at once',
                                    'valid': ''}},
  'gather': {'along_axes': {'resources': ('links', 'dcn'),
                            'competes': True,
                            'approximate': "an upper bound where one axis is much weaker: the root's links alone could "
                                           'be used better',
-                           'source': '',
+                           'source': 'counted cable by cable, all groups of an axis at once',
                            'valid': ''}},
  'scatter': {'along_axes': {'resources': ('links', 'dcn'),
                             'competes': True,
                             'approximate': "an upper bound where one axis is much weaker: the root's links alone could "
                                            'be used better',
-                            'source': '',
+                            'source': 'counted cable by cable, all groups of an axis at once',
                             'valid': ''}},
  'send_recv': {'direct': {'resources': ('links', 'dcn'),
                           'competes': True,
                           'approximate': '',
-                          'source': '',
+                          'source': 'counted cable by cable, all groups of an axis at once',
                           'valid': ''}},
  'dispatch': {'per_expert': {'resources': ('links', 'dcn'),
                              'competes': True,
                              'approximate': 'every set of experts is taken to be chosen equally often',
-                             'source': '',
+                             'source': 'chances of drawing without putting back; equals counting every choice',
                              'valid': ''},
               'per_rank': {'resources': ('links', 'dcn'),
                            'competes': True,
                            'approximate': 'every set of experts is taken to be chosen equally often',
-                           'source': '',
+                           'source': 'chances of drawing without putting back; equals counting every choice',
                            'valid': ''}},
  'combine': {'per_expert': {'resources': ('links', 'dcn'),
                             'competes': True,
                             'approximate': 'every set of experts is taken to be chosen equally often',
-                            'source': '',
+                            'source': 'chances of drawing without putting back; equals counting every choice',
                             'valid': ''},
              'per_rank': {'resources': ('links', 'dcn'),
                           'competes': True,
                           'approximate': 'every set of experts is taken to be chosen equally often',
-                          'source': '',
+                          'source': 'chances of drawing without putting back; equals counting every choice',
                           'valid': ''}},
- 'barrier': {'tree': {'resources': (), 'competes': True, 'approximate': '', 'source': '', 'valid': ''}}}
+ 'barrier': {'tree': {'resources': (),
+                      'competes': True,
+                      'approximate': '',
+                      'source': 'counted cable by cable, all groups of an axis at once',
+                      'valid': ''}}}

@@ -7,7 +7,6 @@ from costmodel.equations.collectives.book import CONVENTION, GPUS, BookNode, Boo
 from costmodel.equations.collectives.switch_levels import (
     BlocksOnSwitches,
     ShardsOnSwitches,
-    SumsOnSwitches,
 )
 from costmodel.equations.collectives.switch_messages import (
     MessageOnSwitches,
@@ -16,6 +15,7 @@ from costmodel.equations.collectives.switch_messages import (
     TokensOnSwitches,
     WaitOnSwitches,
 )
+from costmodel.equations.collectives.switch_sums import SumsOnSwitches
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -241,10 +241,10 @@ class CollectivesOnSwitches(Chapter):
 
 
 ALGORITHMS_ON_SWITCHES = {
-    "all_gather": ("ring", "hierarchical", "hierarchical_pipelined", "hierarchical_log", "bruck", "direct", "book"),
-    "reduce_scatter": ("ring", "hierarchical", "hierarchical_pipelined", "hierarchical_log", "bruck", "direct", "book"),
+    "all_gather": ("ring", "hierarchical", "pipelined", "hierarchical_log", "bruck", "direct", "book"),
+    "reduce_scatter": ("ring", "hierarchical", "pipelined", "hierarchical_log", "bruck", "direct", "book"),
     "all_reduce": (
-        *("ring", "hierarchical", "hierarchical_pipelined", "hierarchical_log", "tree", "nvls", "nvls_tree", "sharp"),
+        *("ring", "hierarchical", "pipelined", "hierarchical_log", "tree", "nvls", "nvls_tree", "sharp"),
         *("rabenseifner", "recursive_doubling", "one_shot", "two_shot", "book"),
     ),
     "all_to_all": ("direct", "relayed", "pairwise", "bruck", "book"),

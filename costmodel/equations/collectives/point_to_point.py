@@ -1,7 +1,19 @@
 """One message between two places, loading from the host, and waiting for each other."""
 
-from costmodel.symbolic import Chapter, bytes_, bytes_per_second, ceil_log2, count, equation, given, largest, seconds
+from costmodel.symbolic import (
+    Chapter,
+    bytes_,
+    bytes_per_second,
+    ceil_log2,
+    count,
+    equation,
+    given,
+    largest,
+    part,
+    seconds,
+)
 
+HENSGEN = "Hensgen, Finkel, Manber 1988, Two algorithms for barrier synchronization"
 COUNTED = "counted link by link; equals a step-by-step simulation"
 
 
@@ -64,7 +76,23 @@ class Dissemination(Chapter):
         seconds,
         ceil_log2(n) * alpha,
         "log2 n steps, rounded up",
-        source="Hensgen, Finkel, Manber 1988, Two algorithms for barrier synchronization",
+        source=HENSGEN,
     )
     barrier_bandwidth = equation(seconds, 0, "nothing is carried")
     barrier = equation(seconds, barrier_latency + barrier_bandwidth, "no rank leaves before all have come")
+
+
+class Message(Chapter):
+    """One message between two places while nothing else is sent: its start, and `CutThrough`."""
+
+    h = given(count, "links on the longest of the paths")
+    paths = given(count, "paths that share no link")
+    S = given(bytes_, "the message")
+    launch_latency = given(seconds, "from the call to the first byte")
+    alpha = given(seconds, "latency of one hop")
+    W = given(bytes_per_second, "one link, one way")
+
+    way = part(CutThrough)
+    send_recv_latency = equation(seconds, launch_latency + way.send_recv_latency, "start, and every hop")
+    send_recv_bandwidth = equation(seconds, way.send_recv_bandwidth, "once, over all paths")
+    send_recv = equation(seconds, send_recv_latency + send_recv_bandwidth, "started, then streamed through")

@@ -1,9 +1,9 @@
 """How messages, operations with a root, the barrier, and tokens sent to experts run on the levels of a switched machine."""
 
-from costmodel.equations.collectives.all_to_all import RoutedTokens
-from costmodel.equations.collectives.point_to_point import Dissemination
-from costmodel.equations.collectives.switch_levels import COUNTED, SLOWER, SMALL_CHUNKS, SwitchLevels
-from costmodel.equations.collectives.tree import Binomial, PipelinedChain, ScatterAllGather
+from costmodel.equations.collectives.all_to_all import DRAWN, RoutedTokens
+from costmodel.equations.collectives.point_to_point import HENSGEN, Dissemination
+from costmodel.equations.collectives.switch_levels import COUNTED, NCCL_RING, SLOWER, SMALL_CHUNKS, SwitchLevels
+from costmodel.equations.collectives.tree import THAKUR, Binomial, PipelinedChain, ScatterAllGather
 from costmodel.symbolic import (
     Chapter,
     both,
@@ -34,7 +34,10 @@ class SendOnSwitches(Chapter):
         seconds, select(n > u, S / (u * at.uplink), 0), "to a rank of another unit, one of each u", source=COUNTED
     )
     direct = equation(
-        seconds, direct_latency + largest(direct_ports, direct_nics, direct_uplinks), "one message a rank"
+        seconds,
+        direct_latency + largest(direct_ports, direct_nics, direct_uplinks),
+        "one message a rank",
+        source=COUNTED,
     )
 
 
@@ -56,6 +59,7 @@ class MessageOnSwitches(Chapter):
         ring_latency + largest(ring_ports, ring_nics, ring_uplinks),
         "streamed down a chain in rank order, m channels",
         approximate=SMALL_CHUNKS,
+        source=NCCL_RING,
     )
 
     flat_chain = part(PipelinedChain, alpha=at.slowest_latency, W=at.slowest_bandwidth)
@@ -64,7 +68,11 @@ class MessageOnSwitches(Chapter):
     )
     chain_slowest = equation(seconds, flat_chain.broadcast_bandwidth, "chunk after chunk", approximate=SLOWER)
     chain = equation(
-        seconds, chain_latency + chain_slowest, "down a chain in the best number of chunks", approximate=SLOWER
+        seconds,
+        chain_latency + chain_slowest,
+        "down a chain in the best number of chunks",
+        approximate=SLOWER,
+        source=COUNTED,
     )
 
     flat_tree = part(Binomial, alpha=at.slowest_latency, W=at.slowest_bandwidth)
@@ -72,7 +80,9 @@ class MessageOnSwitches(Chapter):
         seconds, at.launch_latency + flat_tree.broadcast_latency, "log2 n steps", approximate=SLOWER
     )
     binomial_slowest = equation(seconds, flat_tree.broadcast_bandwidth, "the whole message in each", approximate=SLOWER)
-    binomial = equation(seconds, binomial_latency + binomial_slowest, "a binomial tree", approximate=SLOWER)
+    binomial = equation(
+        seconds, binomial_latency + binomial_slowest, "a binomial tree", approximate=SLOWER, source=THAKUR
+    )
 
     two_phases = part(ScatterAllGather, alpha=at.slowest_latency, W=at.slowest_bandwidth)
     scatter_all_gather_latency = equation(
@@ -86,6 +96,7 @@ class MessageOnSwitches(Chapter):
         scatter_all_gather_latency + scatter_all_gather_slowest,
         "scatter, then ring all-gather",
         approximate=SLOWER,
+        source=THAKUR,
     )
 
     nvls_latency = equation(seconds, at.launch_latency + at.domain_latency, "one phase")
@@ -95,6 +106,7 @@ class MessageOnSwitches(Chapter):
         select(both(nvls_share > 0, n <= m), nvls_latency + nvls_ports, infinite),
         "one multicast, or one addition, in the domain's switches",
         valid="one domain",
+        source=COUNTED,
     )
 
 
@@ -110,7 +122,10 @@ class RootOnSwitches(Chapter):
         seconds, (n - m) * S / (n * at.nic), "other shards, over the root's share of the NICs", source=COUNTED
     )
     direct = equation(
-        seconds, direct_latency + largest(direct_ports, direct_nics), "every shard straight to or from the root"
+        seconds,
+        direct_latency + largest(direct_ports, direct_nics),
+        "every shard straight to or from the root",
+        source=COUNTED,
     )
 
     flat_tree = part(Binomial, alpha=at.slowest_latency, W=at.slowest_bandwidth)
@@ -118,7 +133,9 @@ class RootOnSwitches(Chapter):
         seconds, at.launch_latency + flat_tree.gather_latency, "log2 n steps", approximate=SLOWER
     )
     binomial_slowest = equation(seconds, flat_tree.gather_bandwidth, "all other shards", approximate=SLOWER)
-    binomial = equation(seconds, binomial_latency + binomial_slowest, "a binomial tree", approximate=SLOWER)
+    binomial = equation(
+        seconds, binomial_latency + binomial_slowest, "a binomial tree", approximate=SLOWER, source=THAKUR
+    )
 
 
 class WaitOnSwitches(Chapter):
@@ -132,7 +149,7 @@ class WaitOnSwitches(Chapter):
         seconds, at.launch_latency + flat.barrier_latency, "log2 n steps", approximate=SLOWER
     )
     dissemination = equation(
-        seconds, dissemination_latency, "signals to ranks 1, 2, 4, ... further on", approximate=SLOWER
+        seconds, dissemination_latency, "signals to ranks 1, 2, 4, ... further on", approximate=SLOWER, source=HENSGEN
     )
 
     inside = part(Dissemination, n=m, alpha=at.domain_latency)
@@ -142,7 +159,9 @@ class WaitOnSwitches(Chapter):
         at.launch_latency + inside.barrier_latency + across.barrier_latency,
         "log2 m steps inside the domain, log2 n/m along the rail",
     )
-    hierarchical = equation(seconds, hierarchical_latency, "first inside the domain, then along the rail")
+    hierarchical = equation(
+        seconds, hierarchical_latency, "first inside the domain, then along the rail", source=HENSGEN
+    )
 
 
 class TokensOnSwitches(Chapter):
@@ -167,6 +186,7 @@ class TokensOnSwitches(Chapter):
         seconds,
         per_expert_latency + largest(per_expert_ports, per_expert_nics, per_expert_uplinks),
         "one copy of a token for each of its experts",
+        source=DRAWN,
     )
 
     per_rank_latency = equation(seconds, start, "one step")
@@ -179,6 +199,7 @@ class TokensOnSwitches(Chapter):
         seconds,
         per_rank_latency + largest(per_rank_ports, per_rank_nics, per_rank_uplinks),
         "one copy of a token for each rank with experts of its",
+        source=DRAWN,
     )
 
     per_node_latency = equation(seconds, start + select(n > m, at.domain_latency, 0), "one step out, one inside")

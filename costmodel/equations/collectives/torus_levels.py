@@ -3,10 +3,10 @@
 Each gives a latency and seconds on each resource: a link of the torus, and the chip's share of the data-centre network.
 """
 
-from costmodel.equations.collectives.all_to_all import EVEN, RoutedTokens
+from costmodel.equations.collectives.all_to_all import DRAWN, EVEN, RoutedTokens
 from costmodel.equations.collectives.point_to_point import Dissemination
 from costmodel.equations.collectives.ring import Ring
-from costmodel.equations.collectives.torus import AlongAxes
+from costmodel.equations.collectives.torus import ORDERS, SUBSETS, AlongAxes
 from costmodel.equations.collectives.tree import Binomial, PipelinedChain
 from costmodel.symbolic import (
     Chapter,
@@ -38,6 +38,7 @@ class TorusLevels(Chapter):
     dcn_latency = given(seconds, "one step between slices")
     link = given(bytes_per_second, "what a link of the torus attains, one way")
     dcn = given(bytes_per_second, "what a chip's share of the data-centre network attains, one way")
+    axes = given(count, "axes that the group spreads along")
     hops = given(count, "cables to the farthest rank of the slice")
     stride = given(count, "cables to the farthest neighbour")
     even_load = given(count, "payloads over a link in an all-gather, divided evenly over the rotated orders of axes")
@@ -68,6 +69,7 @@ class ShardsOnTorus(Chapter):
         seconds,
         equal_split_latency + equal_split_links + equal_split_dcn,
         "all axes at once, the payload divided evenly over their orders; slices before or after",
+        source=ORDERS,
     )
 
     in_turn = part(AlongAxes, share=at.ordered_load, hops=at.hops, alpha=at.hop_latency, W=at.link)
@@ -75,7 +77,10 @@ class ShardsOnTorus(Chapter):
     one_order_links = equation(seconds, passes * in_turn.all_gather_bandwidth, "axis after axis")
     one_order_dcn = equation(seconds, own_share, "each chip's own share")
     one_order = equation(
-        seconds, one_order_latency + one_order_links + one_order_dcn, "one axis after the other; slices before or after"
+        seconds,
+        one_order_latency + one_order_links + one_order_dcn,
+        "one axis after the other; slices before or after",
+        source=ORDERS,
     )
 
     ideally = part(AlongAxes, share=at.best_load, hops=at.hops, alpha=at.hop_latency, W=at.link)
@@ -84,9 +89,10 @@ class ShardsOnTorus(Chapter):
     best_split_dcn = equation(seconds, own_share, "each chip's own share")
     best_split = equation(
         seconds,
-        best_split_latency + best_split_links + best_split_dcn,
+        select(at.axes > 1, best_split_latency + best_split_links + best_split_dcn, infinite),
         "all axes at once, the payload divided best; slices before or after",
         approximate="a lower bound: no compiler is known to divide so on unequal axes",
+        source=SUBSETS,
     )
 
 
@@ -108,7 +114,10 @@ class BlocksOnTorus(Chapter):
     )
     direct_dcn = equation(seconds, (1 - 1 / at.slices) * at.S / at.dcn, "blocks for other slices", source=COUNTED)
     direct = equation(
-        seconds, direct_latency + largest(direct_links, direct_dcn), "shortest ways, averaged over the orders of axes"
+        seconds,
+        direct_latency + largest(direct_links, direct_dcn),
+        "shortest ways, averaged over the orders of axes",
+        source=COUNTED,
     )
 
 
@@ -126,7 +135,7 @@ class SendOnTorus(Chapter):
         seconds, at.stride * at.S / at.link, "the groups in between send over the same cables", source=COUNTED
     )
     direct_dcn = equation(seconds, select(at.slices > 1, at.S / at.dcn, 0), "to a rank of another slice")
-    direct = equation(seconds, direct_latency + largest(direct_links, direct_dcn), "one message a rank")
+    direct = equation(seconds, direct_latency + largest(direct_links, direct_dcn), "one message a rank", source=COUNTED)
 
 
 class MessageOnTorus(Chapter):
@@ -143,6 +152,7 @@ class MessageOnTorus(Chapter):
         select(at.slices > 1, infinite, tree_latency + tree_links),
         "down a tree that takes axis after axis, in the best number of chunks",
         valid="one slice",
+        source=COUNTED,
     )
 
     across = part(Binomial, n=at.slices, S=at.S / at.ranks, alpha=at.dcn_latency, W=dcn)
@@ -160,6 +170,7 @@ class MessageOnTorus(Chapter):
         seconds,
         scatter_all_gather_latency + scatter_all_gather_links + scatter_all_gather_dcn,
         "scattered, passed on to the slices, gathered",
+        source=COUNTED,
     )
 
 
@@ -184,6 +195,7 @@ class RootOnTorus(Chapter):
         along_axes_latency + along_axes_links + along_axes_dcn,
         "between the slices, then along all axes to or from the root",
         approximate=NO_WORSE,
+        source=COUNTED,
     )
 
 
@@ -198,7 +210,7 @@ class WaitOnTorus(Chapter):
         at.launch_latency + 2 * at.hops * at.hop_latency + across.barrier_latency,
         "to one rank and back, between the slices",
     )
-    tree = equation(seconds, tree_latency, "signals to the middle of the slice and back")
+    tree = equation(seconds, tree_latency, "signals to the middle of the slice and back", source=COUNTED)
 
 
 class TokensOnTorus(Chapter):
@@ -218,14 +230,16 @@ class TokensOnTorus(Chapter):
     per_expert_latency = equation(seconds, copies.direct_latency, "to the farthest rank")
     per_expert_links = equation(seconds, copies.direct_links, "over the middle cables", approximate=EVEN)
     per_expert_dcn = equation(seconds, copies.direct_dcn, "to other slices", approximate=EVEN)
-    per_expert = equation(seconds, copies.direct, "one copy of a token for each of its experts", approximate=EVEN)
+    per_expert = equation(
+        seconds, copies.direct, "one copy of a token for each of its experts", approximate=EVEN, source=DRAWN
+    )
 
     fewer = part(BlocksOnTorus, S=tokens * token_bytes * routed.ranks_reached)
     per_rank_latency = equation(seconds, fewer.direct_latency, "to the farthest rank")
     per_rank_links = equation(seconds, fewer.direct_links, "over the middle cables", approximate=EVEN)
     per_rank_dcn = equation(seconds, fewer.direct_dcn, "to other slices", approximate=EVEN)
     per_rank = equation(
-        seconds, fewer.direct, "one copy of a token for each rank with experts of its", approximate=EVEN
+        seconds, fewer.direct, "one copy of a token for each rank with experts of its", approximate=EVEN, source=DRAWN
     )
 
 
