@@ -19,13 +19,14 @@ RESOURCES = ("ports", "nics", "uplinks", "slowest", "links", "dcn")
 
 def collectives_math() -> str:
     """The textbook forms of collectives."""
-    from costmodel.equations.collectives import ALGORITHMS
+    from costmodel.equations.collectives import ALGORITHMS, OPERATIONS
     from costmodel.equations.collectives.point_to_point import Message
     from costmodel.equations.collectives.rates import Rates
 
     chapters = {algorithm.function: algorithm.chapter for algorithm in ALGORITHMS} | {"message": Message, "rates": Rates}
     functions = {name: (chapter.system, list(chapter.system.equations)) for name, chapter in chapters.items()}
-    return math_module("The textbook forms of collectives, one function an algorithm.", functions)
+    source = math_module("The textbook forms of collectives, one function an algorithm.", functions)
+    return f"{source}\n\nOPERATIONS = {OPERATIONS!r}\n"
 
 
 def parameters_math() -> str:

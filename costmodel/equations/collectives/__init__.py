@@ -33,6 +33,7 @@ from costmodel.equations.collectives.in_network import (
     SharpOverNodes,
 )
 from costmodel.equations.collectives.point_to_point import CutThrough, Dissemination, HostLoad, StoreAndForward
+from costmodel.equations.collectives.rates import OPERATIONS
 from costmodel.equations.collectives.ring import ChunkedPath, Path, PipelinedPath, Ring, TwoWayRing, TwoWayRingByHalves
 from costmodel.equations.collectives.switch import (
     Bruck,
@@ -53,23 +54,6 @@ from costmodel.equations.collectives.tree import (
     StreamedChain,
 )
 from costmodel.symbolic import Chapter
-
-OPERATIONS = (
-    "all_gather",
-    "reduce_scatter",
-    "all_reduce",
-    "all_to_all",
-    "broadcast",
-    "reduce",
-    "gather",
-    "scatter",
-    "send_recv",
-    "dispatch",
-    "combine",
-    "host_load",
-    "barrier",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
@@ -149,3 +133,5 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     Algorithm("dissemination", Dissemination),
 )
 """Every textbook form, grouped by file."""
+
+__all__ = ["ALGORITHMS", "OPERATIONS", "Algorithm"]

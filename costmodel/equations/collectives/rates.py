@@ -2,6 +2,12 @@
 
 from costmodel.symbolic import Chapter, bytes_, bytes_per_second, choice, choose, count, equation, given, seconds
 
+OPERATIONS = (
+    *("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast", "reduce", "gather", "scatter"),
+    *("send_recv", "dispatch", "combine", "host_load", "barrier"),
+)
+"""What ranks do together, in the order in which the generated code numbers them."""
+
 NCCL_TESTS = "nccl-tests, doc/PERFORMANCE.md"
 
 
@@ -13,10 +19,7 @@ class Rates(Chapter):
     """
 
     operation = choice(
-        (
-            *("all_gather", "reduce_scatter", "all_reduce", "all_to_all", "broadcast", "reduce", "gather", "scatter"),
-            *("send_recv", "dispatch", "combine", "host_load", "barrier"),
-        ),
+        OPERATIONS,
         "what was measured",
         owner="workload",
     )

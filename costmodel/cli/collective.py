@@ -1,0 +1,102 @@
+"""`costmodel collective`: how long a collective takes, by every algorithm that applies."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from costmodel.cli.answering import Catalog, answering
+from costmodel.cli.app import MachineCommand, examples, new_app
+from costmodel.cli.options import On, Slices
+from costmodel.errors import InputError
+from costmodel.report import Answer
+
+app = new_app()
+
+OPERATION = (
+    "all-gather, reduce-scatter, all-reduce, all-to-all, broadcast, reduce, gather, scatter, send-recv, dispatch, "
+    "combine, host-load or barrier."
+)
+SIZE = (
+    "Payload by the convention of nccl-tests (1GiB, 64MB): the whole gathered or reduced array; of all-to-all, one "
+    "rank's send buffer. A text that counts an all-to-all's array over all devices counts as many times more as there "
+    "are ranks."
+)
+
+
+@app.command(
+    cls=MachineCommand,
+    epilog=examples(
+        "collective all-reduce --size 1GiB --on dgx-h100:64x8",
+        "collective all-gather --size 64MiB --on tpu-v5p:8x16x16 --axes x",
+        "collective all-reduce --sweep 1KiB:16GiB --on dgx-h100:1024 --group 8",
+        "collective send-recv --size 32MiB --on dgx-h100:512 --between spine",
+        "collective dispatch --experts 256 --top-k 8 --tokens 4096 --hidden 7168 --on dgx-h100:64",
+    ),
+)
+@answering
+def collective(
+    operation: Annotated[str, typer.Argument(metavar="OP", help=OPERATION)],
+    catalog: Catalog,
+    on: On,
+    size: Annotated[str | None, typer.Option("--size", metavar="SIZE", help=SIZE)] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Option("--sweep", metavar="FROM:TO", help="Sizes instead of one, doubled from one to the next."),
+    ] = None,
+    group: Annotated[
+        int | None,
+        typer.Option("--group", metavar="RANKS", help="Ranks of a group; default: all. All groups run at once."),
+    ] = None,
+    stride: Annotated[
+        int, typer.Option("--stride", metavar="RANKS", help="On switches, ranks from one of the group to the next.")
+    ] = 1,
+    axes: Annotated[
+        str | None, typer.Option("--axes", metavar="AXES", help="On a torus, the axes of a group: x, xy, xyz+dcn.")
+    ] = None,
+    slices: Slices = 1,
+    algorithm: Annotated[
+        str | None, typer.Option("--algorithm", metavar="NAME", help="This one only; default: all, fastest first.")
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option("--dtype", metavar="NAME", help="Of the elements; switches do not add integers.")
+    ] = None,
+    between: Annotated[
+        str | None,
+        typer.Option(
+            "--between", metavar="PLACES", help="Of send-recv and host-load: domain, a level of the network, ..."
+        ),
+    ] = None,
+    experts: Annotated[int | None, typer.Option("--experts", help="Of dispatch and combine: experts in all.")] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", help="Experts that a token is sent to.")] = None,
+    tokens: Annotated[int | None, typer.Option("--tokens", metavar="COUNT", help="Tokens of a rank.")] = None,
+    hidden: Annotated[int | None, typer.Option("--hidden", help="Features of a token.")] = None,
+    node_limit: Annotated[
+        int | None, typer.Option("--node-limit", help="Nodes that a token is sent to at most.")
+    ] = None,
+) -> Answer:
+    """Time of a collective by every algorithm that applies, fastest first."""
+    from costmodel.studies.collective import collective as study
+    from costmodel.studies.timings import Routing
+
+    routing = None
+    if experts is not None and top_k is not None and tokens is not None and hidden is not None:
+        routing = Routing(tokens, hidden, experts, top_k, node_limit)
+    elif any(option is not None for option in (experts, top_k, tokens, hidden, node_limit)):
+        raise InputError("tokens are sent by all of --tokens, --hidden, --experts and --top-k")
+    return study(
+        operation,
+        size,
+        on,
+        group=group,
+        axes=axes,
+        stride=stride,
+        algorithm=algorithm,
+        dtype=dtype,
+        slices=slices,
+        between=between,
+        routing=routing,
+        sweep=sweep,
+        catalog=catalog,
+    )

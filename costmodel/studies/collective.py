@@ -1,0 +1,279 @@
+"""`collective`: how long a collective takes, by every algorithm that applies, and what bounds it.
+
+Payload, by the convention of nccl-tests: the whole gathered array of an all-gather, the whole array of each rank of a
+reduce-scatter or all-reduce, one rank's whole send buffer of an all-to-all, the root's whole buffer of a gather or scatter,
+the message else. "How To Scale Your Model" counts an all-to-all's array over all devices: n times as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.catalog.units import parse_size
+from costmodel.errors import InputError
+from costmodel.report import Record, Scalar, Table, human
+from costmodel.studies.messages import messages
+from costmodel.studies.timings import ELEMENT_BYTES, Group, Routing, Timing, timings
+from costmodel.topology.machine import parse_machine
+
+OPERATIONS = {
+    "all-gather": "every rank gets all shards",
+    "reduce-scatter": "every rank gets its part of the sum",
+    "all-reduce": "every rank gets the sum",
+    "all-to-all": "every rank sends a block to every rank",
+    "broadcast": "one rank's message to all",
+    "reduce": "the sum to one rank",
+    "gather": "all shards to one rank",
+    "scatter": "one rank's shards to all",
+    "send-recv": "one message between two places",
+    "dispatch": "tokens to the ranks of their experts",
+    "combine": "their results back",
+    "host-load": "from host memory to chip memory",
+    "barrier": "all ranks wait for each other",
+}
+_ARRAY = "Size is the whole gathered or reduced array (nccl-tests' convention)."
+_ROOT = "Size is the root's whole buffer."
+_MESSAGE = "Size is the message."
+_COPIES = "Size is a rank's tokens with one copy for each expert."
+PAYLOADS = {
+    "all-gather": _ARRAY,
+    "reduce-scatter": _ARRAY,
+    "all-reduce": _ARRAY,
+    "all-to-all": "Size is one rank's send buffer (nccl-tests' convention); over all devices it is as many times more.",
+    "broadcast": _MESSAGE,
+    "reduce": _MESSAGE,
+    "gather": _ROOT,
+    "scatter": _ROOT,
+    "send-recv": _MESSAGE,
+    "dispatch": _COPIES,
+    "combine": _COPIES,
+    "host-load": "Size is what one chip receives; all chips of a host load at once.",
+    "barrier": "A barrier carries nothing.",
+}
+"""What the size of each operation counts."""
+
+ROUTED = ("dispatch", "combine")
+PLACES = ("send-recv", "host-load")
+DTYPE = "bf16"
+TIE = 0.05
+"""Times that differ by less are not told apart by a model of this kind."""
+
+_MOST_SIZES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveAnswer:
+    """Timings of one operation, fastest first; of a sweep, the fastest at each size.
+
+    `comparison` holds bounds and other conventions, which nobody runs as they stand.
+    """
+
+    operation: str
+    on: str
+    group: str
+    timings: tuple[Timing, ...]
+    comparison: tuple[Timing, ...]
+    notes: tuple[str, ...]
+    sweep: bool = False
+    exit_code: int = 0
+
+    def records(self) -> Sequence[Record]:
+        """One row an algorithm, or a size of a sweep."""
+        return [{"on": self.on, **timing.record()} for timing in self.timings]
+
+    def long_records(self) -> Sequence[Record]:
+        """One row a resource of each."""
+        return [
+            {"on": self.on, **timing.key(), "item": item, "value": value, "unit": "s"}
+            for timing in self.timings
+            for item, value in {"latency": timing.latency_s, **timing.parts}.items()
+        ]
+
+    def results(self) -> Sequence[Mapping[str, object]]:
+        """As the rows, with the seconds on each resource."""
+        return [{"on": self.on, **timing.result()} for timing in self.timings]
+
+    def extras(self) -> Mapping[str, object]:
+        """Bounds and other conventions, and what was assumed."""
+        return {"comparison": [timing.result() for timing in self.comparison], "notes": list(self.notes)}
+
+    def tables(self) -> Sequence[Table]:
+        """What was asked, what to compare it with, and what to know."""
+        first = self.timings[0]
+        what = f" of {human.size(first.size_bytes)}" if first.size_bytes and not self.sweep else ""
+        title = f"{self.operation}{what} on {self.on}" + (f": {self.group}" if self.group else "")
+        tables = [Table(title, *_grid(self.timings, sweep=self.sweep))]
+        if self.comparison:
+            tables.append(Table("For comparison", *_grid(self.comparison)))
+        return [*tables, Table("", notes=self.notes)]
+
+
+def collective(
+    operation: str,
+    size: int | str | None,
+    on: str,
+    *,
+    group: int | None = None,
+    axes: str | None = None,
+    stride: int = 1,
+    algorithm: str | None = None,
+    dtype: str | None = None,
+    slices: int = 1,
+    between: str | None = None,
+    routing: Routing | None = None,
+    sweep: str | None = None,
+    catalog: Catalog | Path | None = None,
+) -> CollectiveAnswer:
+    """The time of a collective by every algorithm that applies.
+
+    Args:
+        operation: one of `OPERATIONS`; `allreduce` and `all_reduce` are understood too.
+        size: the payload in bytes, or as text (`1GiB`); none for a barrier, for routed tokens, or with a sweep.
+        on: the machine, such as `dgx-h100:512` or `tpu-v5p:8x16x16`.
+        group: ranks in a group, all by default; all such groups run at once.
+        axes: on a torus, the axes that the group takes whole, such as `x`, `xy` or `xyz+dcn`.
+        stride: on switches, how many ranks lie from one of the group to the next.
+        algorithm: this one only.
+        dtype: of the elements; switches do not add integers.
+        slices: torus slices of that shape, joined by the data-centre network.
+        between: of a message, the places: `domain`, a level of the network, `neighbour`, `farthest`, `dcn`, `host`.
+        routing: of dispatch and combine, what is sent.
+        sweep: the smallest and the largest size, such as `1KiB:16GiB`; doubled from one to the next.
+        catalog: an open catalog, or a folder of entries to lay over the shipped one.
+
+    Raises InputError, with the nearest valid choice, for anything that cannot be used.
+
+    """
+    opened = catalog if isinstance(catalog, Catalog) else Catalog.open(catalog)
+    name = operation_named(operation)
+    elements = (dtype or DTYPE).lower()
+    if elements not in ELEMENT_BYTES:
+        raise InputError.unknown("dtype", elements, ELEMENT_BYTES)
+    machine = parse_machine(on, slices, opened)
+    said = ""
+    sizes = _sizes(name, size, sweep, routing, elements)
+    if name in PLACES:
+        found = [messages(name, payload, machine, between, opened) for payload in sizes]
+    else:
+        if between is not None:
+            raise InputError(
+                f"--between is for {' and '.join(PLACES)}; {name} is among the ranks of a group, see --group"
+            )
+        ranks = Group.of(machine, group=group, axes=axes, stride=stride)
+        said = str(ranks)
+        _check_routing(routing, ranks)
+        found = [timings(name, payload, ranks, elements, routing) for payload in sizes]
+    if algorithm is not None:
+        found = [_only(algorithm, rows) for rows in found]
+    competing = [[row for row in rows if row.competes or algorithm] for rows in found]
+    shown = [rows[0] for rows in competing] if sweep else competing[0]
+    others = [row for row in found[0] if not row.competes] if algorithm is None and not sweep else []
+    where = machine.name_as_typed + (f" x {machine.slices} slices" if machine.slices > 1 else "")
+    notes = (*machine.notes, PAYLOADS[name], *_notes([*shown, *others], tied=sweep is None and name not in PLACES))
+    return CollectiveAnswer(name, where, said, tuple(shown), tuple(others), notes, sweep=sweep is not None)
+
+
+def operation_named(text: str) -> str:
+    """The operation that `text` names, whatever its hyphens; raises InputError with the nearest one."""
+    by_letters = {name.replace("-", ""): name for name in OPERATIONS} | {"sendrecv": "send-recv", "p2p": "send-recv"}
+    found = by_letters.get(text.lower().replace("-", "").replace("_", ""))
+    if found is None:
+        raise InputError.unknown("operation", text, OPERATIONS)
+    return found
+
+
+def _sizes(operation: str, size: int | str | None, sweep: str | None, routing: Routing | None, dtype: str) -> list[int]:
+    """The payloads to answer for, in bytes."""
+    if (routing is not None) != (operation in ROUTED):
+        if routing is None:
+            raise InputError(f"{operation} needs --tokens, --hidden, --experts and --top-k")
+        raise InputError(f"--tokens, --hidden, --experts and --top-k are for {' and '.join(ROUTED)}, not {operation}")
+    if routing is not None or operation == "barrier":
+        if size is not None or sweep is not None:
+            raise InputError(f"{operation} takes no size: leave out --size and --sweep")
+        return [routing.payload(ELEMENT_BYTES[dtype]) if routing else 0]
+    if (size is None) == (sweep is None):
+        raise InputError(f"{operation} needs a payload: give --size, such as 1GiB, or --sweep, such as 1KiB:16GiB")
+    if sweep is None:
+        return [_bytes(size)]
+    low, colon, high = sweep.partition(":")
+    if not colon:
+        raise InputError(
+            f"--sweep {sweep[:40]!r} is not a range: write the smallest and the largest size, such as 1KiB:16GiB"
+        )
+    smallest, largest = parse_size(low, "the smallest size"), parse_size(high, "the largest size")
+    if smallest > largest:
+        raise InputError(f"--sweep goes from the smaller to the larger size: {high}:{low}")
+    return [smallest << k for k in range(_MOST_SIZES) if smallest << k <= largest]
+
+
+def _bytes(size: int | str | None) -> int:
+    if isinstance(size, str):
+        return parse_size(size)
+    if size is None or isinstance(size, bool) or size != int(size) or size < 1:
+        raise InputError(f"a payload is a whole number of bytes, 1 or more, not {size!r}")
+    return int(size)
+
+
+def _check_routing(routing: Routing | None, group: Group) -> None:
+    if routing is None:
+        return
+    if routing.chosen > routing.experts:
+        raise InputError(f"--top-k {routing.chosen} is more than there are experts: at most {routing.experts}")
+    if routing.experts % group.ranks:
+        fitting = [n for n in range(1, routing.experts + 1) if routing.experts % n == 0]
+        near = min(fitting, key=lambda n: abs(n - group.ranks))
+        raise InputError(
+            f"{routing.experts} experts do not lie evenly on {group.ranks} ranks; the nearest group is --group {near}"
+        )
+    if routing.node_limit is not None and not 1 <= routing.node_limit <= group.domains:
+        raise InputError(
+            f"--node-limit {routing.node_limit}: the group spans {group.domains:g} fast domains, so 1 to that"
+        )
+
+
+def _only(algorithm: str, rows: Sequence[Timing]) -> list[Timing]:
+    name = algorithm.lower().replace("_", "-")
+    found = [row for row in rows if row.algorithm == name]
+    if not found:
+        raise InputError.unknown(f"algorithm of {rows[0].operation} here", algorithm, [row.algorithm for row in rows])
+    return found
+
+
+def _grid(rows: Sequence[Timing], *, sweep: bool = False) -> tuple[Sequence[str], Sequence[Sequence[Scalar]]]:
+    """Headers and cells; an approximate time is marked."""
+    first = ["size"] if sweep else []
+    headers = [*first, "algorithm", "time", "latency", "bandwidth", "algbw", "busbw", "bound by"]
+    cells = [
+        [
+            *([human.size(row.size_bytes)] if sweep else []),
+            row.algorithm,
+            ("~" if row.why else "") + human.seconds(row.time_s),
+            human.seconds(row.latency_s),
+            human.seconds(row.bandwidth_s),
+            human.rate(row.algbw_bytes_per_s),
+            human.rate(row.busbw_bytes_per_s),
+            row.bound,
+        ]
+        for row in rows
+    ]
+    return headers, cells
+
+
+def _notes(rows: Sequence[Timing], *, tied: bool) -> list[str]:
+    """Which algorithms are not told apart, what each one is, and which forms are not exact and why."""
+    notes = []
+    close = [row.algorithm for row in rows if row.competes and row.time_s <= rows[0].time_s * (1 + TIE)]
+    if tied and len(close) > 1:
+        notes.append(f"Within {TIE:.0%}, and so not told apart: {', '.join(close)}.")
+    by_name = {row.algorithm: row for row in rows}
+    for row in by_name.values():
+        needs = f" ({row.needs})" if row.needs else ""
+        notes.append(f"{row.algorithm}: {row.meaning}{needs}.")
+    for reason in dict.fromkeys(row.why for row in rows if row.why):
+        names = ", ".join(name for name, row in by_name.items() if row.why == reason)
+        notes.append(f"Not exact (~), {names}: {reason}.")
+    return notes
