@@ -43,7 +43,7 @@ class Pipeline(Chapter):
         "idle time of the slowest stage: (p - 1) times the mean share of the others, over v",
         source="Narayanan et al. 2021, sections 2.2 and 2.3; an event simulator for unequal stages",
         valid="interleaved: pp divides m",
-        approximate="exact for equal stages and for a heavy last one; up to 7 % of a step high for a heavy first one",
+        approximate="exact for equal stages and a heavy last one; high by 7 % of a step with a heavy first one, 25 % at most",
     )
     blocking_sends = equation(
         count,

@@ -1,0 +1,157 @@
+"""Machines, models and layouts to train, drawn so that every rule holds: what the tests of training share."""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from math import gcd
+
+from hypothesis import strategies as st
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.catalog.entries import Model
+from costmodel.search.evaluate import call, inputs, math_module
+from costmodel.search.layout import Layout
+from costmodel.search.workload import Workload
+from costmodel.topology.machine import parse_machine
+
+CATALOG = Catalog.open()
+CATALOG.assumptions = cache(CATALOG.assumptions)  # the same constants for thousands of examples
+
+SWITCHED = ("dgx-h100:8", "dgx-h100:24", "dgx-a100:64", "meta-roce-24k:512", "gb200-nvl72:144", "mi300x-cluster:32")
+TORI = ("tpu-v5e:4x4", "tpu-v5p:4x4x4", "tpu-v6e:16x16")
+
+SHOWN = (
+    "layers",
+    "hidden_size",
+    "ffn_size",
+    "heads",
+    "kv_heads",
+    "head_size",
+    "vocabulary",
+    "tied_embeddings",
+    "gated_ffn",
+)
+
+
+@cache
+def machine(on, slices=1):
+    return parse_machine(on, slices, CATALOG)
+
+
+def decoder(**sizes):
+    """A dense decoder, small unless said otherwise."""
+    plain = {
+        "name": "drawn",
+        "aliases": (),
+        "family": "drawn",
+        "layers": 4,
+        "hidden_size": 1024,
+        "ffn_size": 4096,
+        "heads": 16,
+        "kv_heads": 16,
+        "head_size": 64,
+        "vocabulary": 32000,
+        "tied_embeddings": False,
+        "gated_ffn": True,
+        "norm": "rmsnorm",
+        "norms_per_layer": 2,
+        "final_norm": True,
+        "attention_bias": "none",
+        "ffn_bias": False,
+        "qk_norm": "none",
+        "positions": 0,
+        "max_sequence": 2**20,
+    }
+    return Model(**plain | sizes)
+
+
+@dataclass(frozen=True, repr=False)
+class Case:
+    """A workload under a layout; calling it gives every quantity, with some inputs changed."""
+
+    workload: Workload
+    layout: Layout
+
+    def __repr__(self):
+        w, m = self.workload, self.workload.model
+        sizes = {name: getattr(m, name) for name in SHOWN}
+        return f"<{w.machine.name_as_typed}, {w.global_batch} x {w.sequence_length}, {self.layout}, {sizes}>"
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text("..." if cycle else repr(self))
+
+    def __call__(self, overlap="modelled", **changes):
+        given = inputs(self.workload, self.layout, CATALOG, overlap)
+        assert changes.keys() <= given.keys()
+        return call(math_module(self.workload).evaluate, given | changes)
+
+    @property
+    def inputs(self):
+        return inputs(self.workload, self.layout, CATALOG)
+
+    def laid(self, **changes):
+        """The same workload under another layout."""
+        return replace(self, layout=replace(self.layout, **changes))
+
+    def on(self, **changes):
+        """The same layout for another workload."""
+        return replace(self, workload=replace(self.workload, **changes))
+
+    def of(self, **sizes):
+        """The same for another model."""
+        return self.on(model=replace(self.workload.model, **sizes))
+
+
+def divisors(n, most):
+    return [d for d in range(1, min(n, most) + 1) if n % d == 0]
+
+
+@st.composite
+def cases(draw, machines=(*SWITCHED, *TORI), most_tp=16, most_pp=8, least_dp=1, least_tp=1, least_pp=1):
+    """A case that keeps every rule: the model is made to fit the degrees, the batch to fit the micro-batches."""
+    where = machine(draw(st.sampled_from(machines)))
+    room = where.chips // least_dp
+    tp = draw(st.sampled_from([d for d in divisors(room, most_tp) if d >= least_tp and room // d >= least_pp]))
+    pp = draw(st.sampled_from([d for d in divisors(room // tp, most_pp) if d >= least_pp]))
+    dp = where.chips // (tp * pp)
+    chunks = draw(st.integers(1, 3)) if pp > 1 else 1
+    depth = draw(st.integers(1, 3))
+    short = 2 if pp > 1 and depth * chunks > 1 and draw(st.booleans()) else 0
+    micro_batches = draw(st.integers(1, 4)) * (pp if chunks > 1 else 1)
+    size = draw(st.sampled_from((1, 2, 4)))
+    layout = Layout(
+        tp=tp,
+        pp=pp,
+        dp=dp,
+        virtual_stages=chunks,
+        micro_batch_size=size,
+        zero=draw(st.integers(0, 3)) if dp > 1 else 0,
+        sequence_parallel=tp > 1 and draw(st.booleans()),
+        recompute=draw(st.sampled_from(("none", "selective", "full"))),
+        schedule="interleaved" if chunks > 1 else "1f1b",
+        placement="tp-dp-pp",
+    )
+    model = draw(models(tp, layers=pp * chunks * depth - short))
+    sequence = tp * 64 * 2 ** draw(st.integers(0, 5))
+    return Case(Workload(where, model, sequence, dp * size * micro_batches), layout)
+
+
+@st.composite
+def models(draw, tp, layers):
+    """A decoder of so many layers that so many tensor-parallel ranks can share."""
+    kv_heads = draw(st.sampled_from([*divisors(tp, tp), 2 * tp]))
+    head_size = draw(st.sampled_from((64, 128)))
+    heads = kv_heads * tp // gcd(kv_heads, tp) * draw(st.integers(1, 4))
+    return decoder(
+        layers=layers,
+        hidden_size=128 * draw(st.integers(4, 64)),
+        ffn_size=tp * 64 * draw(st.integers(8, 64)),
+        heads=heads,
+        kv_heads=kv_heads,
+        head_size=head_size,
+        vocabulary=draw(st.integers(1000, 200_000)),
+        tied_embeddings=draw(st.booleans()),
+        gated_ffn=draw(st.booleans()),
+        norm=draw(st.sampled_from(("rmsnorm", "layernorm"))),
+        attention_bias=draw(st.sampled_from(("none", "qkv", "qkvo"))),
+        window=draw(st.sampled_from((0, 0, 512))),
+    )
