@@ -97,7 +97,8 @@ class PythonWriter:
             below = [sp.Integer(coefficient.q), *below] if coefficient.q != 1 else below
         elif coefficient != 1:
             above = [coefficient, *above]
-        top = " * ".join(self.at(f, POWER) for f in above) or "1"
+        # The first factor is computed first in any case: a product or quotient there needs no brackets.
+        top = " * ".join(self.at(f, POWER if i else MULTIPLY) for i, f in enumerate(above)) or "1"
         if not below:
             return top, MULTIPLY
         bottom = self.at(below[0], POWER) if len(below) == 1 else "(" + " * ".join(self.at(f, POWER) for f in below) + ")"
@@ -136,9 +137,10 @@ class PythonWriter:
 
 def _shared(factor: Expression, x: Expression) -> bool:
     """Whether a sum reads better with its factor taken out; a lone 1 / 2 would turn exact Fractions into floats."""
-    divisors = [term.as_coeff_Mul()[0].q for term in x.args]
-    alone = x.as_coeff_Add()[0].q
-    return alone != 1 or all(divisor == factor.q for divisor in divisors)
+    coefficients = [term.as_coeff_Mul()[0] for term in x.args]
+    if not all(c.is_Rational for c in coefficients):
+        return False
+    return any(term.is_Rational and term.q != 1 for term in x.args) or all(c.q == factor.q for c in coefficients)
 
 
 def _is_reciprocal(x: Expression) -> bool:
