@@ -120,7 +120,7 @@ def flops(*, hidden_size: Any, heads: Any, kv_heads: Any, head_size: Any, attent
     full_layers = attention_layers - sliding_layers  # layers that attend to the whole sequence
     reach = min(sequence_length, window)  # tokens that a sliding layer can attend to
     attended_full = full_layers * sequence_length + reach * sliding_layers  # tokens attended to, added over layers, as if none were later
-    attended_causal = full_layers * sequence_length / 2 + sliding_layers * (reach - (reach * reach) / (2 * sequence_length))  # tokens attended to, added over layers, none of them later
+    attended_causal = full_layers * sequence_length / 2 + sliding_layers * (reach - reach * reach / (2 * sequence_length))  # tokens attended to, added over layers, none of them later
     projection_flops = 2 * attention_layers * attention_matrices  # projections of all attention layers, forward
     recurrent_flops = 2 * recurrent_layers * recurrent_matrices  # projections of all recurrent layers, forward
     ffn_flops = 2 * dense_layers * ffn_matrices  # dense feed-forwards of all layers, forward

@@ -153,13 +153,13 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     along_tp_all_gather_direct = inf if tp > domain_tp else along_tp_all_gather_direct_latency + along_tp_all_gather_direct_ports  # everybody to everybody at once
     along_tp_all_gather_inside_all_gather_latency = domain_latency * (domain_tp - 1)  # n - 1 steps
     along_tp_all_gather_rails_all_gather_latency = nic_latency * (tp / domain_tp - 1)  # n - 1 steps
-    along_tp_all_gather_hierarchical_latency = along_tp_all_gather_inside_all_gather_latency + along_tp_all_gather_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (tp / unit_tp - 1 if tp > unit_tp else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    along_tp_all_gather_hierarchical_latency = along_tp_all_gather_inside_all_gather_latency + along_tp_all_gather_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (tp / unit_tp - (0 if unit_tp > domain_tp else 1) if tp > unit_tp else 0)  # m - 1 steps inside, n/m - 1 along the rail
     along_tp_all_gather_rails_all_gather_bandwidth = hidden_state_bytes * (tp / domain_tp - 1) / (along_tp_nic * tp)  # each step passes one shard
     along_tp_all_gather_hierarchical_nics = along_tp_all_gather_rails_all_gather_bandwidth  # S/m along each rail
     along_tp_all_gather_inside_all_gather_bandwidth = hidden_state_bytes * (domain_tp - 1) / (along_tp_port * domain_tp)  # each step passes one shard
     along_tp_all_gather_hierarchical_ports = along_tp_all_gather_inside_all_gather_bandwidth  # the whole array inside the domain
     along_tp_all_gather_hierarchical_uplinks = hidden_state_bytes * (1 - domain_tp / tp) / (along_tp_uplink * unit_tp) if tp > unit_tp else 0  # each rail's ring leaves a unit once
-    along_tp_all_gather_hierarchical = along_tp_all_gather_hierarchical_latency + along_tp_all_gather_hierarchical_ports + max(along_tp_all_gather_hierarchical_nics, along_tp_all_gather_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    along_tp_all_gather_hierarchical = along_tp_all_gather_hierarchical_latency + along_tp_all_gather_hierarchical_ports + max(along_tp_all_gather_hierarchical_nics, along_tp_all_gather_hierarchical_uplinks) if tp > domain_tp else inf  # rings along the rails, then a ring inside the domain, one after the other
     along_tp_all_gather_long_steps_all_gather_latency = along_tp_rail_latency * ceil_log2(tp / domain_tp)  # log2 n steps, rounded up
     along_tp_all_gather_hierarchical_log_latency = along_tp_all_gather_inside_all_gather_latency + along_tp_all_gather_long_steps_all_gather_latency + launch_latency  # m - 1 steps inside, log2 n/m along the rail
     along_tp_all_gather_long_steps_all_gather_bandwidth = hidden_state_bytes * (tp / domain_tp - 1) / (along_tp_nic * tp)  # the shards doubled in each step
@@ -177,7 +177,7 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     along_tp_all_gather = min(along_tp_all_gather_ring, along_tp_all_gather_hierarchical, along_tp_all_gather_hierarchical_log, along_tp_all_gather_bruck, along_tp_all_gather_direct) if tp > 1 else 0  # by the fastest algorithm
     along_tp_all_reduce_half_inside_all_gather_latency = domain_latency * (domain_tp - 1)  # n - 1 steps
     along_tp_all_reduce_half_rails_all_gather_latency = nic_latency * (tp / domain_tp - 1)  # n - 1 steps
-    along_tp_all_reduce_half_hierarchical_latency = along_tp_all_reduce_half_inside_all_gather_latency + along_tp_all_reduce_half_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (tp / unit_tp - 1 if tp > unit_tp else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    along_tp_all_reduce_half_hierarchical_latency = along_tp_all_reduce_half_inside_all_gather_latency + along_tp_all_reduce_half_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (tp / unit_tp - (0 if unit_tp > domain_tp else 1) if tp > unit_tp else 0)  # m - 1 steps inside, n/m - 1 along the rail
     along_tp_all_reduce_hierarchical_latency = 2 * along_tp_all_reduce_half_hierarchical_latency - launch_latency  # there and back
     along_tp_all_reduce_half_rails_all_gather_bandwidth = hidden_state_bytes * (tp / domain_tp - 1) / (along_tp_nic * tp)  # each step passes one shard
     along_tp_all_reduce_half_hierarchical_nics = along_tp_all_reduce_half_rails_all_gather_bandwidth  # S/m along each rail
@@ -187,14 +187,14 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     along_tp_all_reduce_hierarchical_ports = 2 * along_tp_all_reduce_half_hierarchical_ports  # reduce-scatter and all-gather inside the domain
     along_tp_all_reduce_half_hierarchical_uplinks = hidden_state_bytes * (1 - domain_tp / tp) / (along_tp_uplink * unit_tp) if tp > unit_tp else 0  # each rail's ring leaves a unit once
     along_tp_all_reduce_hierarchical_uplinks = 2 * along_tp_all_reduce_half_hierarchical_uplinks  # all-reduce of S/m along the rails
-    along_tp_all_reduce_hierarchical = along_tp_all_reduce_hierarchical_latency + along_tp_all_reduce_hierarchical_ports + max(along_tp_all_reduce_hierarchical_nics, along_tp_all_reduce_hierarchical_uplinks)  # reduce-scatter inside, rings along the rails, all-gather inside, one after the other
+    along_tp_all_reduce_hierarchical = along_tp_all_reduce_hierarchical_latency + along_tp_all_reduce_hierarchical_ports + max(along_tp_all_reduce_hierarchical_nics, along_tp_all_reduce_hierarchical_uplinks) if tp > domain_tp else inf  # reduce-scatter inside, rings along the rails, all-gather inside, one after the other
     along_tp_all_reduce_half_inside_reduce_scatter_latency = domain_latency * (domain_tp - 1)  # n - 1 steps
     along_tp_all_reduce_half_inside_all_reduce_latency = along_tp_all_reduce_half_inside_all_gather_latency + along_tp_all_reduce_half_inside_reduce_scatter_latency  # 2 (n - 1) steps
     along_tp_all_reduce_long_steps_core = 2 ** floor_log2(tp / domain_tp)  # ranks that take part: the largest power of two
     along_tp_all_reduce_long_steps_fold = 0 if along_tp_all_reduce_long_steps_core == tp / domain_tp else 2  # steps of the ranks that do not
     along_tp_all_reduce_long_steps_all_reduce_latency = along_tp_rail_latency * (along_tp_all_reduce_long_steps_fold + 2 * floor_log2(tp / domain_tp))  # halving, doubling, folding
     along_tp_all_reduce_hierarchical_log_latency = along_tp_all_reduce_half_inside_all_reduce_latency + along_tp_all_reduce_long_steps_all_reduce_latency + launch_latency  # 2 (m - 1) steps inside, 2 log2 n/m along the rail
-    along_tp_all_reduce_long_steps_all_reduce_bandwidth = hidden_state_bytes * (along_tp_all_reduce_long_steps_fold + (2 * (along_tp_all_reduce_long_steps_core - 1)) / along_tp_all_reduce_long_steps_core) / (along_tp_nic * domain_tp)  # every byte sent twice, and whole vectors when folding
+    along_tp_all_reduce_long_steps_all_reduce_bandwidth = hidden_state_bytes * (along_tp_all_reduce_long_steps_fold + 2 * (along_tp_all_reduce_long_steps_core - 1) / along_tp_all_reduce_long_steps_core) / (along_tp_nic * domain_tp)  # every byte sent twice, and whole vectors when folding
     along_tp_all_reduce_hierarchical_log_nics = along_tp_all_reduce_long_steps_all_reduce_bandwidth  # all-reduce of S/m along each rail
     along_tp_all_reduce_hierarchical_log_ports = along_tp_all_reduce_hierarchical_ports  # reduce-scatter and all-gather inside the domain
     along_tp_all_reduce_hierarchical_log_uplinks = hidden_state_bytes * (2 * (1 / unit_tp - 1 / tp)) / along_tp_uplink if tp > unit_tp else 0  # the long steps come when there is least to send
@@ -224,7 +224,7 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     along_tp_all_reduce_rabenseifner_flat_fold = 0 if along_tp_all_reduce_rabenseifner_flat_core == tp else 2  # steps of the ranks that do not
     along_tp_all_reduce_rabenseifner_flat_all_reduce_latency = along_tp_slowest_latency * (along_tp_all_reduce_rabenseifner_flat_fold + 2 * floor_log2(tp))  # halving, doubling, folding
     along_tp_all_reduce_rabenseifner_latency = along_tp_all_reduce_rabenseifner_flat_all_reduce_latency + launch_latency  # 2 log2 n steps
-    along_tp_all_reduce_rabenseifner_flat_all_reduce_bandwidth = hidden_state_bytes * (along_tp_all_reduce_rabenseifner_flat_fold + (2 * (along_tp_all_reduce_rabenseifner_flat_core - 1)) / along_tp_all_reduce_rabenseifner_flat_core) / along_tp_slowest_bandwidth  # every byte sent twice, and whole vectors when folding
+    along_tp_all_reduce_rabenseifner_flat_all_reduce_bandwidth = hidden_state_bytes * (along_tp_all_reduce_rabenseifner_flat_fold + 2 * (along_tp_all_reduce_rabenseifner_flat_core - 1) / along_tp_all_reduce_rabenseifner_flat_core) / along_tp_slowest_bandwidth  # every byte sent twice, and whole vectors when folding
     along_tp_all_reduce_rabenseifner_slowest = along_tp_all_reduce_rabenseifner_flat_all_reduce_bandwidth  # every byte twice
     along_tp_all_reduce_rabenseifner = along_tp_all_reduce_rabenseifner_latency + along_tp_all_reduce_rabenseifner_slowest  # halving, then doubling
     along_tp_all_reduce_doubling_flat_steps = floor_log2(tp) + (0 if ceil_log2(tp) == floor_log2(tp) else 2)  # exchanges, and the fold's two steps
@@ -265,13 +265,13 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     along_tp_reduce_scatter_direct = inf if tp > domain_tp else along_tp_reduce_scatter_direct_latency + along_tp_reduce_scatter_direct_ports  # everybody to everybody at once
     along_tp_reduce_scatter_inside_all_gather_latency = domain_latency * (domain_tp - 1)  # n - 1 steps
     along_tp_reduce_scatter_rails_all_gather_latency = nic_latency * (tp / domain_tp - 1)  # n - 1 steps
-    along_tp_reduce_scatter_hierarchical_latency = along_tp_reduce_scatter_inside_all_gather_latency + along_tp_reduce_scatter_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (tp / unit_tp - 1 if tp > unit_tp else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    along_tp_reduce_scatter_hierarchical_latency = along_tp_reduce_scatter_inside_all_gather_latency + along_tp_reduce_scatter_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (tp / unit_tp - (0 if unit_tp > domain_tp else 1) if tp > unit_tp else 0)  # m - 1 steps inside, n/m - 1 along the rail
     along_tp_reduce_scatter_rails_all_gather_bandwidth = hidden_state_bytes * (tp / domain_tp - 1) / (along_tp_nic * tp)  # each step passes one shard
     along_tp_reduce_scatter_hierarchical_nics = along_tp_reduce_scatter_rails_all_gather_bandwidth  # S/m along each rail
     along_tp_reduce_scatter_inside_all_gather_bandwidth = hidden_state_bytes * (domain_tp - 1) / (along_tp_port * domain_tp)  # each step passes one shard
     along_tp_reduce_scatter_hierarchical_ports = along_tp_reduce_scatter_inside_all_gather_bandwidth  # the whole array inside the domain
     along_tp_reduce_scatter_hierarchical_uplinks = hidden_state_bytes * (1 - domain_tp / tp) / (along_tp_uplink * unit_tp) if tp > unit_tp else 0  # each rail's ring leaves a unit once
-    along_tp_reduce_scatter_hierarchical = along_tp_reduce_scatter_hierarchical_latency + along_tp_reduce_scatter_hierarchical_ports + max(along_tp_reduce_scatter_hierarchical_nics, along_tp_reduce_scatter_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    along_tp_reduce_scatter_hierarchical = along_tp_reduce_scatter_hierarchical_latency + along_tp_reduce_scatter_hierarchical_ports + max(along_tp_reduce_scatter_hierarchical_nics, along_tp_reduce_scatter_hierarchical_uplinks) if tp > domain_tp else inf  # rings along the rails, then a ring inside the domain, one after the other
     along_tp_reduce_scatter_long_steps_all_gather_latency = along_tp_rail_latency * ceil_log2(tp / domain_tp)  # log2 n steps, rounded up
     along_tp_reduce_scatter_hierarchical_log_latency = along_tp_reduce_scatter_inside_all_gather_latency + along_tp_reduce_scatter_long_steps_all_gather_latency + launch_latency  # m - 1 steps inside, log2 n/m along the rail
     along_tp_reduce_scatter_long_steps_all_gather_bandwidth = hidden_state_bytes * (tp / domain_tp - 1) / (along_tp_nic * tp)  # the shards doubled in each step
@@ -296,7 +296,7 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     mean_layers = layers / pp  # layers of the average stage
     gradients_of_stage_all_reduce_half_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
     gradients_of_stage_all_reduce_half_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    gradients_of_stage_all_reduce_half_hierarchical_latency = gradients_of_stage_all_reduce_half_inside_all_gather_latency + gradients_of_stage_all_reduce_half_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (dp / unit_dp - 1 if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    gradients_of_stage_all_reduce_half_hierarchical_latency = gradients_of_stage_all_reduce_half_inside_all_gather_latency + gradients_of_stage_all_reduce_half_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (dp / unit_dp - (0 if unit_dp > domain_dp else 1) if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
     gradients_of_stage_all_reduce_hierarchical_latency = 2 * gradients_of_stage_all_reduce_half_hierarchical_latency - launch_latency  # there and back
     gradients_of_stage_nic = nic_bandwidth * nic_share  # what a rank's fair share of the NICs attains, one way
     gradients_of_stage_all_reduce_half_rails_all_gather_bandwidth = gradient_wire_bytes * (dp / domain_dp - 1) * max(stage_parameters[i_stage] for i_stage in range(3)) / (dp * gradients_of_stage_nic)  # each step passes one shard
@@ -310,7 +310,7 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     gradients_of_stage_uplink = gradients_of_stage_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
     gradients_of_stage_all_reduce_half_hierarchical_uplinks = gradient_wire_bytes * (1 - domain_dp / dp) * max(stage_parameters[i_stage] for i_stage in range(3)) / (gradients_of_stage_uplink * unit_dp) if dp > unit_dp else 0  # each rail's ring leaves a unit once
     gradients_of_stage_all_reduce_hierarchical_uplinks = 2 * gradients_of_stage_all_reduce_half_hierarchical_uplinks  # all-reduce of S/m along the rails
-    gradients_of_stage_all_reduce_hierarchical = gradients_of_stage_all_reduce_hierarchical_latency + gradients_of_stage_all_reduce_hierarchical_ports + max(gradients_of_stage_all_reduce_hierarchical_nics, gradients_of_stage_all_reduce_hierarchical_uplinks)  # reduce-scatter inside, rings along the rails, all-gather inside, one after the other
+    gradients_of_stage_all_reduce_hierarchical = gradients_of_stage_all_reduce_hierarchical_latency + gradients_of_stage_all_reduce_hierarchical_ports + max(gradients_of_stage_all_reduce_hierarchical_nics, gradients_of_stage_all_reduce_hierarchical_uplinks) if dp > domain_dp else inf  # reduce-scatter inside, rings along the rails, all-gather inside, one after the other
     gradients_of_stage_all_reduce_half_inside_reduce_scatter_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
     gradients_of_stage_all_reduce_half_inside_all_reduce_latency = gradients_of_stage_all_reduce_half_inside_all_gather_latency + gradients_of_stage_all_reduce_half_inside_reduce_scatter_latency  # 2 (n - 1) steps
     gradients_of_stage_all_reduce_long_steps_core = 2 ** floor_log2(dp / domain_dp)  # ranks that take part: the largest power of two
@@ -318,7 +318,7 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     gradients_of_stage_rail_latency = unit_latency if dp > unit_dp else nic_latency  # one step between the farthest ranks of a rail
     gradients_of_stage_all_reduce_long_steps_all_reduce_latency = gradients_of_stage_rail_latency * (gradients_of_stage_all_reduce_long_steps_fold + 2 * floor_log2(dp / domain_dp))  # halving, doubling, folding
     gradients_of_stage_all_reduce_hierarchical_log_latency = gradients_of_stage_all_reduce_half_inside_all_reduce_latency + gradients_of_stage_all_reduce_long_steps_all_reduce_latency + launch_latency  # 2 (m - 1) steps inside, 2 log2 n/m along the rail
-    gradients_of_stage_all_reduce_long_steps_all_reduce_bandwidth = gradient_wire_bytes * (gradients_of_stage_all_reduce_long_steps_fold + (2 * (gradients_of_stage_all_reduce_long_steps_core - 1)) / gradients_of_stage_all_reduce_long_steps_core) * max(stage_parameters[i_stage] for i_stage in range(3)) / (domain_dp * gradients_of_stage_nic)  # every byte sent twice, and whole vectors when folding
+    gradients_of_stage_all_reduce_long_steps_all_reduce_bandwidth = gradient_wire_bytes * (gradients_of_stage_all_reduce_long_steps_fold + 2 * (gradients_of_stage_all_reduce_long_steps_core - 1) / gradients_of_stage_all_reduce_long_steps_core) * max(stage_parameters[i_stage] for i_stage in range(3)) / (domain_dp * gradients_of_stage_nic)  # every byte sent twice, and whole vectors when folding
     gradients_of_stage_all_reduce_hierarchical_log_nics = gradients_of_stage_all_reduce_long_steps_all_reduce_bandwidth  # all-reduce of S/m along each rail
     gradients_of_stage_all_reduce_hierarchical_log_ports = gradients_of_stage_all_reduce_hierarchical_ports  # reduce-scatter and all-gather inside the domain
     gradients_of_stage_all_reduce_hierarchical_log_uplinks = gradient_wire_bytes * (2 * (1 / unit_dp - 1 / dp)) * max(stage_parameters[i_stage] for i_stage in range(3)) / gradients_of_stage_uplink if dp > unit_dp else 0  # the long steps come when there is least to send
@@ -350,7 +350,7 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_latency = gradients_of_stage_slowest_latency * (gradients_of_stage_all_reduce_rabenseifner_flat_fold + 2 * floor_log2(dp))  # halving, doubling, folding
     gradients_of_stage_all_reduce_rabenseifner_latency = gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_latency + launch_latency  # 2 log2 n steps
     gradients_of_stage_slowest_bandwidth = (gradients_of_stage_uplink if dp > unit_dp else gradients_of_stage_nic) if dp > domain_dp else gradients_of_stage_port  # what a rank attains at the slowest level spanned
-    gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_bandwidth = gradient_wire_bytes * (gradients_of_stage_all_reduce_rabenseifner_flat_fold + (2 * (gradients_of_stage_all_reduce_rabenseifner_flat_core - 1)) / gradients_of_stage_all_reduce_rabenseifner_flat_core) * max(stage_parameters[i_stage] for i_stage in range(3)) / gradients_of_stage_slowest_bandwidth  # every byte sent twice, and whole vectors when folding
+    gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_bandwidth = gradient_wire_bytes * (gradients_of_stage_all_reduce_rabenseifner_flat_fold + 2 * (gradients_of_stage_all_reduce_rabenseifner_flat_core - 1) / gradients_of_stage_all_reduce_rabenseifner_flat_core) * max(stage_parameters[i_stage] for i_stage in range(3)) / gradients_of_stage_slowest_bandwidth  # every byte sent twice, and whole vectors when folding
     gradients_of_stage_all_reduce_rabenseifner_slowest = gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_bandwidth  # every byte twice
     gradients_of_stage_all_reduce_rabenseifner = gradients_of_stage_all_reduce_rabenseifner_latency + gradients_of_stage_all_reduce_rabenseifner_slowest  # halving, then doubling
     gradients_of_stage_all_reduce_doubling_flat_steps = floor_log2(dp) + (0 if ceil_log2(dp) == floor_log2(dp) else 2)  # exchanges, and the fold's two steps
@@ -391,13 +391,13 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     gradients_of_stage_reduce_scatter_direct = inf if dp > domain_dp else gradients_of_stage_reduce_scatter_direct_latency + gradients_of_stage_reduce_scatter_direct_ports  # everybody to everybody at once
     gradients_of_stage_reduce_scatter_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
     gradients_of_stage_reduce_scatter_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    gradients_of_stage_reduce_scatter_hierarchical_latency = gradients_of_stage_reduce_scatter_inside_all_gather_latency + gradients_of_stage_reduce_scatter_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (dp / unit_dp - 1 if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    gradients_of_stage_reduce_scatter_hierarchical_latency = gradients_of_stage_reduce_scatter_inside_all_gather_latency + gradients_of_stage_reduce_scatter_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (dp / unit_dp - (0 if unit_dp > domain_dp else 1) if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
     gradients_of_stage_reduce_scatter_rails_all_gather_bandwidth = gradient_wire_bytes * (dp / domain_dp - 1) * max(stage_parameters[i_stage] for i_stage in range(3)) / (dp * gradients_of_stage_nic)  # each step passes one shard
     gradients_of_stage_reduce_scatter_hierarchical_nics = gradients_of_stage_reduce_scatter_rails_all_gather_bandwidth  # S/m along each rail
     gradients_of_stage_reduce_scatter_inside_all_gather_bandwidth = gradient_wire_bytes * (domain_dp - 1) * max(stage_parameters[i_stage] for i_stage in range(3)) / (domain_dp * gradients_of_stage_port)  # each step passes one shard
     gradients_of_stage_reduce_scatter_hierarchical_ports = gradients_of_stage_reduce_scatter_inside_all_gather_bandwidth  # the whole array inside the domain
     gradients_of_stage_reduce_scatter_hierarchical_uplinks = gradient_wire_bytes * (1 - domain_dp / dp) * max(stage_parameters[i_stage] for i_stage in range(3)) / (gradients_of_stage_uplink * unit_dp) if dp > unit_dp else 0  # each rail's ring leaves a unit once
-    gradients_of_stage_reduce_scatter_hierarchical = gradients_of_stage_reduce_scatter_hierarchical_latency + gradients_of_stage_reduce_scatter_hierarchical_ports + max(gradients_of_stage_reduce_scatter_hierarchical_nics, gradients_of_stage_reduce_scatter_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    gradients_of_stage_reduce_scatter_hierarchical = gradients_of_stage_reduce_scatter_hierarchical_latency + gradients_of_stage_reduce_scatter_hierarchical_ports + max(gradients_of_stage_reduce_scatter_hierarchical_nics, gradients_of_stage_reduce_scatter_hierarchical_uplinks) if dp > domain_dp else inf  # rings along the rails, then a ring inside the domain, one after the other
     gradients_of_stage_reduce_scatter_long_steps_all_gather_latency = gradients_of_stage_rail_latency * ceil_log2(dp / domain_dp)  # log2 n steps, rounded up
     gradients_of_stage_reduce_scatter_hierarchical_log_latency = gradients_of_stage_reduce_scatter_inside_all_gather_latency + gradients_of_stage_reduce_scatter_long_steps_all_gather_latency + launch_latency  # m - 1 steps inside, log2 n/m along the rail
     gradients_of_stage_reduce_scatter_long_steps_all_gather_bandwidth = gradient_wire_bytes * (dp / domain_dp - 1) * max(stage_parameters[i_stage] for i_stage in range(3)) / (dp * gradients_of_stage_nic)  # the shards doubled in each step
@@ -437,13 +437,13 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     weights_of_stage_all_gather_direct = inf if dp > domain_dp else weights_of_stage_all_gather_direct_latency + weights_of_stage_all_gather_direct_ports  # everybody to everybody at once
     weights_of_stage_all_gather_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
     weights_of_stage_all_gather_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    weights_of_stage_all_gather_hierarchical_latency = launch_latency + weights_of_stage_all_gather_inside_all_gather_latency + weights_of_stage_all_gather_rails_all_gather_latency + (unit_latency - nic_latency) * (dp / unit_dp - 1 if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    weights_of_stage_all_gather_hierarchical_latency = launch_latency + weights_of_stage_all_gather_inside_all_gather_latency + weights_of_stage_all_gather_rails_all_gather_latency + (unit_latency - nic_latency) * (dp / unit_dp - (0 if unit_dp > domain_dp else 1) if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
     weights_of_stage_all_gather_rails_all_gather_bandwidth = element_size * (dp / domain_dp - 1) * max(stage_parameters[i_stage] for i_stage in range(3)) / (dp * weights_of_stage_nic)  # each step passes one shard
     weights_of_stage_all_gather_hierarchical_nics = weights_of_stage_all_gather_rails_all_gather_bandwidth  # S/m along each rail
     weights_of_stage_all_gather_inside_all_gather_bandwidth = element_size * (domain_dp - 1) * max(stage_parameters[i_stage] for i_stage in range(3)) / (domain_dp * weights_of_stage_port)  # each step passes one shard
     weights_of_stage_all_gather_hierarchical_ports = weights_of_stage_all_gather_inside_all_gather_bandwidth  # the whole array inside the domain
     weights_of_stage_all_gather_hierarchical_uplinks = element_size * (1 - domain_dp / dp) * max(stage_parameters[i_stage] for i_stage in range(3)) / (unit_dp * weights_of_stage_uplink) if dp > unit_dp else 0  # each rail's ring leaves a unit once
-    weights_of_stage_all_gather_hierarchical = weights_of_stage_all_gather_hierarchical_latency + weights_of_stage_all_gather_hierarchical_ports + max(weights_of_stage_all_gather_hierarchical_nics, weights_of_stage_all_gather_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    weights_of_stage_all_gather_hierarchical = weights_of_stage_all_gather_hierarchical_latency + weights_of_stage_all_gather_hierarchical_ports + max(weights_of_stage_all_gather_hierarchical_nics, weights_of_stage_all_gather_hierarchical_uplinks) if dp > domain_dp else inf  # rings along the rails, then a ring inside the domain, one after the other
     weights_of_stage_all_gather_long_steps_all_gather_latency = weights_of_stage_rail_latency * ceil_log2(dp / domain_dp)  # log2 n steps, rounded up
     weights_of_stage_all_gather_hierarchical_log_latency = launch_latency + weights_of_stage_all_gather_inside_all_gather_latency + weights_of_stage_all_gather_long_steps_all_gather_latency  # m - 1 steps inside, log2 n/m along the rail
     weights_of_stage_all_gather_long_steps_all_gather_bandwidth = element_size * (dp / domain_dp - 1) * max(stage_parameters[i_stage] for i_stage in range(3)) / (dp * weights_of_stage_nic)  # the shards doubled in each step
@@ -481,13 +481,13 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     gradients_of_layer_reduce_scatter_direct = inf if dp > domain_dp else gradients_of_layer_reduce_scatter_direct_latency + gradients_of_layer_reduce_scatter_direct_ports  # everybody to everybody at once
     gradients_of_layer_reduce_scatter_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
     gradients_of_layer_reduce_scatter_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    gradients_of_layer_reduce_scatter_hierarchical_latency = gradients_of_layer_reduce_scatter_inside_all_gather_latency + gradients_of_layer_reduce_scatter_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (dp / unit_dp - 1 if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    gradients_of_layer_reduce_scatter_hierarchical_latency = gradients_of_layer_reduce_scatter_inside_all_gather_latency + gradients_of_layer_reduce_scatter_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (dp / unit_dp - (0 if unit_dp > domain_dp else 1) if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
     gradients_of_layer_reduce_scatter_rails_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (dp / domain_dp - 1) / (dp * gradients_of_layer_nic)  # each step passes one shard
     gradients_of_layer_reduce_scatter_hierarchical_nics = gradients_of_layer_reduce_scatter_rails_all_gather_bandwidth  # S/m along each rail
     gradients_of_layer_reduce_scatter_inside_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (domain_dp - 1) / (domain_dp * gradients_of_layer_port)  # each step passes one shard
     gradients_of_layer_reduce_scatter_hierarchical_ports = gradients_of_layer_reduce_scatter_inside_all_gather_bandwidth  # the whole array inside the domain
     gradients_of_layer_reduce_scatter_hierarchical_uplinks = gradient_wire_bytes * layer_parameters * (1 - domain_dp / dp) / (gradients_of_layer_uplink * unit_dp) if dp > unit_dp else 0  # each rail's ring leaves a unit once
-    gradients_of_layer_reduce_scatter_hierarchical = gradients_of_layer_reduce_scatter_hierarchical_latency + gradients_of_layer_reduce_scatter_hierarchical_ports + max(gradients_of_layer_reduce_scatter_hierarchical_nics, gradients_of_layer_reduce_scatter_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    gradients_of_layer_reduce_scatter_hierarchical = gradients_of_layer_reduce_scatter_hierarchical_latency + gradients_of_layer_reduce_scatter_hierarchical_ports + max(gradients_of_layer_reduce_scatter_hierarchical_nics, gradients_of_layer_reduce_scatter_hierarchical_uplinks) if dp > domain_dp else inf  # rings along the rails, then a ring inside the domain, one after the other
     gradients_of_layer_reduce_scatter_long_steps_all_gather_latency = gradients_of_layer_rail_latency * ceil_log2(dp / domain_dp)  # log2 n steps, rounded up
     gradients_of_layer_reduce_scatter_hierarchical_log_latency = gradients_of_layer_reduce_scatter_inside_all_gather_latency + gradients_of_layer_reduce_scatter_long_steps_all_gather_latency + launch_latency  # m - 1 steps inside, log2 n/m along the rail
     gradients_of_layer_reduce_scatter_long_steps_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (dp / domain_dp - 1) / (dp * gradients_of_layer_nic)  # the shards doubled in each step
@@ -522,13 +522,13 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     weights_of_layer_all_gather_direct = inf if dp > domain_dp else weights_of_layer_all_gather_direct_latency + weights_of_layer_all_gather_direct_ports  # everybody to everybody at once
     weights_of_layer_all_gather_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
     weights_of_layer_all_gather_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    weights_of_layer_all_gather_hierarchical_latency = launch_latency + weights_of_layer_all_gather_inside_all_gather_latency + weights_of_layer_all_gather_rails_all_gather_latency + (unit_latency - nic_latency) * (dp / unit_dp - 1 if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    weights_of_layer_all_gather_hierarchical_latency = launch_latency + weights_of_layer_all_gather_inside_all_gather_latency + weights_of_layer_all_gather_rails_all_gather_latency + (unit_latency - nic_latency) * (dp / unit_dp - (0 if unit_dp > domain_dp else 1) if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
     weights_of_layer_all_gather_rails_all_gather_bandwidth = element_size * layer_parameters * (dp / domain_dp - 1) / (dp * weights_of_layer_nic)  # each step passes one shard
     weights_of_layer_all_gather_hierarchical_nics = weights_of_layer_all_gather_rails_all_gather_bandwidth  # S/m along each rail
     weights_of_layer_all_gather_inside_all_gather_bandwidth = element_size * layer_parameters * (domain_dp - 1) / (domain_dp * weights_of_layer_port)  # each step passes one shard
     weights_of_layer_all_gather_hierarchical_ports = weights_of_layer_all_gather_inside_all_gather_bandwidth  # the whole array inside the domain
     weights_of_layer_all_gather_hierarchical_uplinks = element_size * layer_parameters * (1 - domain_dp / dp) / (unit_dp * weights_of_layer_uplink) if dp > unit_dp else 0  # each rail's ring leaves a unit once
-    weights_of_layer_all_gather_hierarchical = weights_of_layer_all_gather_hierarchical_latency + weights_of_layer_all_gather_hierarchical_ports + max(weights_of_layer_all_gather_hierarchical_nics, weights_of_layer_all_gather_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    weights_of_layer_all_gather_hierarchical = weights_of_layer_all_gather_hierarchical_latency + weights_of_layer_all_gather_hierarchical_ports + max(weights_of_layer_all_gather_hierarchical_nics, weights_of_layer_all_gather_hierarchical_uplinks) if dp > domain_dp else inf  # rings along the rails, then a ring inside the domain, one after the other
     weights_of_layer_all_gather_long_steps_all_gather_latency = weights_of_layer_rail_latency * ceil_log2(dp / domain_dp)  # log2 n steps, rounded up
     weights_of_layer_all_gather_hierarchical_log_latency = launch_latency + weights_of_layer_all_gather_inside_all_gather_latency + weights_of_layer_all_gather_long_steps_all_gather_latency  # m - 1 steps inside, log2 n/m along the rail
     weights_of_layer_all_gather_long_steps_all_gather_bandwidth = element_size * layer_parameters * (dp / domain_dp - 1) / (dp * weights_of_layer_nic)  # the shards doubled in each step
@@ -572,7 +572,7 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     along_pp_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
     along_pp_send_recv_direct_ports = 0 if pp > domain_pp else hidden_state_bytes / (along_pp_link * sequence_split)  # to a rank of the same domain
     along_pp_uplink = along_pp_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
-    along_pp_send_recv_direct_uplinks = hidden_state_bytes / (along_pp_uplink * sequence_split) if pp > unit_pp else 0  # to a rank of another unit
+    along_pp_send_recv_direct_uplinks = hidden_state_bytes / (along_pp_uplink * sequence_split * unit_pp) if pp > unit_pp else 0  # to a rank of another unit, one of each u
     along_pp_send_recv_direct = along_pp_send_recv_direct_latency + max(along_pp_send_recv_direct_ports, along_pp_send_recv_direct_nics, along_pp_send_recv_direct_uplinks)  # one message a rank
     along_pp_send_recv = along_pp_send_recv_direct if pp > 1 else 0  # from each rank to the next, over the slowest link between
     pipeline_blocking_sends = 2 * (pp - 1) if micro_batches <= 1 else (micro_batches + 1 if pp == 2 else 2 * micro_batches + 2 * pp - 5)  # exchanges of plain 1F1B that show: Megatron does not overlap them
@@ -628,7 +628,7 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     forward_flops = attention_flops + matmul_flops  # one forward pass, attention in full
     training_flops = 3 * forward_flops  # forward and backward, attention in full, nothing recomputed: the model FLOPs of MFU
     model_flops = step_tokens * training_flops  # of a step, attention in full, nothing recomputed
-    attended_causal = full_layers * sequence_length / 2 + sliding_layers * (reach - (reach * reach) / (2 * sequence_length))  # tokens attended to, added over layers, none of them later
+    attended_causal = full_layers * sequence_length / 2 + sliding_layers * (reach - reach * reach / (2 * sequence_length))  # tokens attended to, added over layers, none of them later
     attention_flops_causal = 2 * attended_causal * score_size  # attention of all layers, causal, forward
     forward_flops_causal = attention_flops_causal + matmul_flops  # one forward pass, attention causal
     rerun_flops = 0 if recompute == 0 else 2 * hidden_size * layers * (ffn_size * gated_ffn + kv_size + query_size) if recompute == 1 else forward_flops_causal - head_flops  # of a token, run again

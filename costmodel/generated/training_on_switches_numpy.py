@@ -226,7 +226,7 @@ def by_placed_tp(accumulation_accumulation, along_tp_all_gather_direct_latency, 
     del along_tp_all_gather_direct_ports
     along_tp_all_gather_inside_all_gather_latency = domain_latency * (domain_tp - 1)  # n - 1 steps
     along_tp_all_gather_rails_all_gather_latency = nic_latency * (tp / domain_tp - 1)  # n - 1 steps
-    along_tp_all_gather_hierarchical_latency = along_tp_all_gather_inside_all_gather_latency + along_tp_all_gather_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * where(tp > unit_tp, tp / unit_tp - 1, 0)  # m - 1 steps inside, n/m - 1 along the rail
+    along_tp_all_gather_hierarchical_latency = along_tp_all_gather_inside_all_gather_latency + along_tp_all_gather_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * where(tp > unit_tp, tp / unit_tp - where(unit_tp > domain_tp, 0, 1), 0)  # m - 1 steps inside, n/m - 1 along the rail
     del along_tp_all_gather_rails_all_gather_latency
     along_tp_all_gather_rails_all_gather_bandwidth = hidden_state_bytes * (tp / domain_tp - 1) / (along_tp_nic * tp)  # each step passes one shard
     along_tp_all_gather_hierarchical_nics = along_tp_all_gather_rails_all_gather_bandwidth  # S/m along each rail
@@ -235,7 +235,7 @@ def by_placed_tp(accumulation_accumulation, along_tp_all_gather_direct_latency, 
     along_tp_all_gather_hierarchical_ports = along_tp_all_gather_inside_all_gather_bandwidth  # the whole array inside the domain
     del along_tp_all_gather_inside_all_gather_bandwidth
     along_tp_all_gather_hierarchical_uplinks = where(tp > unit_tp, hidden_state_bytes * (1 - domain_tp / tp) / (along_tp_uplink * unit_tp), 0)  # each rail's ring leaves a unit once
-    along_tp_all_gather_hierarchical = along_tp_all_gather_hierarchical_latency + along_tp_all_gather_hierarchical_ports + maximum(along_tp_all_gather_hierarchical_nics, along_tp_all_gather_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    along_tp_all_gather_hierarchical = where(tp > domain_tp, along_tp_all_gather_hierarchical_latency + along_tp_all_gather_hierarchical_ports + maximum(along_tp_all_gather_hierarchical_nics, along_tp_all_gather_hierarchical_uplinks), inf)  # rings along the rails, then a ring inside the domain, one after the other
     del along_tp_all_gather_hierarchical_latency, along_tp_all_gather_hierarchical_nics, along_tp_all_gather_hierarchical_uplinks
     along_tp_all_gather_long_steps_all_gather_latency = along_tp_rail_latency * ceil_log2s(tp / domain_tp)  # log2 n steps, rounded up
     along_tp_all_gather_hierarchical_log_latency = along_tp_all_gather_inside_all_gather_latency + along_tp_all_gather_long_steps_all_gather_latency + launch_latency  # m - 1 steps inside, log2 n/m along the rail
@@ -261,7 +261,7 @@ def by_placed_tp(accumulation_accumulation, along_tp_all_gather_direct_latency, 
     del along_tp_all_gather_bruck, along_tp_all_gather_direct, along_tp_all_gather_hierarchical, along_tp_all_gather_hierarchical_log, along_tp_all_gather_ring
     along_tp_all_reduce_half_inside_all_gather_latency = domain_latency * (domain_tp - 1)  # n - 1 steps
     along_tp_all_reduce_half_rails_all_gather_latency = nic_latency * (tp / domain_tp - 1)  # n - 1 steps
-    along_tp_all_reduce_half_hierarchical_latency = along_tp_all_reduce_half_inside_all_gather_latency + along_tp_all_reduce_half_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * where(tp > unit_tp, tp / unit_tp - 1, 0)  # m - 1 steps inside, n/m - 1 along the rail
+    along_tp_all_reduce_half_hierarchical_latency = along_tp_all_reduce_half_inside_all_gather_latency + along_tp_all_reduce_half_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * where(tp > unit_tp, tp / unit_tp - where(unit_tp > domain_tp, 0, 1), 0)  # m - 1 steps inside, n/m - 1 along the rail
     del along_tp_all_reduce_half_rails_all_gather_latency
     along_tp_all_reduce_hierarchical_latency = 2 * along_tp_all_reduce_half_hierarchical_latency - launch_latency  # there and back
     del along_tp_all_reduce_half_hierarchical_latency
@@ -278,7 +278,7 @@ def by_placed_tp(accumulation_accumulation, along_tp_all_gather_direct_latency, 
     along_tp_all_reduce_half_hierarchical_uplinks = where(tp > unit_tp, hidden_state_bytes * (1 - domain_tp / tp) / (along_tp_uplink * unit_tp), 0)  # each rail's ring leaves a unit once
     along_tp_all_reduce_hierarchical_uplinks = 2 * along_tp_all_reduce_half_hierarchical_uplinks  # all-reduce of S/m along the rails
     del along_tp_all_reduce_half_hierarchical_uplinks
-    along_tp_all_reduce_hierarchical = along_tp_all_reduce_hierarchical_latency + along_tp_all_reduce_hierarchical_ports + maximum(along_tp_all_reduce_hierarchical_nics, along_tp_all_reduce_hierarchical_uplinks)  # reduce-scatter inside, rings along the rails, all-gather inside, one after the other
+    along_tp_all_reduce_hierarchical = where(tp > domain_tp, along_tp_all_reduce_hierarchical_latency + along_tp_all_reduce_hierarchical_ports + maximum(along_tp_all_reduce_hierarchical_nics, along_tp_all_reduce_hierarchical_uplinks), inf)  # reduce-scatter inside, rings along the rails, all-gather inside, one after the other
     del along_tp_all_reduce_hierarchical_latency, along_tp_all_reduce_hierarchical_nics, along_tp_all_reduce_hierarchical_uplinks
     along_tp_all_reduce_half_inside_reduce_scatter_latency = domain_latency * (domain_tp - 1)  # n - 1 steps
     along_tp_all_reduce_half_inside_all_reduce_latency = along_tp_all_reduce_half_inside_all_gather_latency + along_tp_all_reduce_half_inside_reduce_scatter_latency  # 2 (n - 1) steps
@@ -288,7 +288,7 @@ def by_placed_tp(accumulation_accumulation, along_tp_all_gather_direct_latency, 
     along_tp_all_reduce_long_steps_all_reduce_latency = along_tp_rail_latency * (along_tp_all_reduce_long_steps_fold + 2 * floor_log2s(tp / domain_tp))  # halving, doubling, folding
     along_tp_all_reduce_hierarchical_log_latency = along_tp_all_reduce_half_inside_all_reduce_latency + along_tp_all_reduce_long_steps_all_reduce_latency + launch_latency  # 2 (m - 1) steps inside, 2 log2 n/m along the rail
     del along_tp_all_reduce_half_inside_all_reduce_latency, along_tp_all_reduce_long_steps_all_reduce_latency
-    along_tp_all_reduce_long_steps_all_reduce_bandwidth = hidden_state_bytes * (along_tp_all_reduce_long_steps_fold + (2 * (along_tp_all_reduce_long_steps_core - 1)) / along_tp_all_reduce_long_steps_core) / (along_tp_nic * domain_tp)  # every byte sent twice, and whole vectors when folding
+    along_tp_all_reduce_long_steps_all_reduce_bandwidth = hidden_state_bytes * (along_tp_all_reduce_long_steps_fold + 2 * (along_tp_all_reduce_long_steps_core - 1) / along_tp_all_reduce_long_steps_core) / (along_tp_nic * domain_tp)  # every byte sent twice, and whole vectors when folding
     del along_tp_all_reduce_long_steps_core, along_tp_all_reduce_long_steps_fold
     along_tp_all_reduce_hierarchical_log_nics = along_tp_all_reduce_long_steps_all_reduce_bandwidth  # all-reduce of S/m along each rail
     del along_tp_all_reduce_long_steps_all_reduce_bandwidth
@@ -326,7 +326,7 @@ def by_placed_tp(accumulation_accumulation, along_tp_all_gather_direct_latency, 
     along_tp_all_reduce_rabenseifner_flat_all_reduce_latency = along_tp_slowest_latency * (along_tp_all_reduce_rabenseifner_flat_fold + 2 * floor_log2s(tp))  # halving, doubling, folding
     along_tp_all_reduce_rabenseifner_latency = along_tp_all_reduce_rabenseifner_flat_all_reduce_latency + launch_latency  # 2 log2 n steps
     del along_tp_all_reduce_rabenseifner_flat_all_reduce_latency
-    along_tp_all_reduce_rabenseifner_flat_all_reduce_bandwidth = hidden_state_bytes * (along_tp_all_reduce_rabenseifner_flat_fold + (2 * (along_tp_all_reduce_rabenseifner_flat_core - 1)) / along_tp_all_reduce_rabenseifner_flat_core) / along_tp_slowest_bandwidth  # every byte sent twice, and whole vectors when folding
+    along_tp_all_reduce_rabenseifner_flat_all_reduce_bandwidth = hidden_state_bytes * (along_tp_all_reduce_rabenseifner_flat_fold + 2 * (along_tp_all_reduce_rabenseifner_flat_core - 1) / along_tp_all_reduce_rabenseifner_flat_core) / along_tp_slowest_bandwidth  # every byte sent twice, and whole vectors when folding
     along_tp_all_reduce_rabenseifner_slowest = along_tp_all_reduce_rabenseifner_flat_all_reduce_bandwidth  # every byte twice
     del along_tp_all_reduce_rabenseifner_flat_all_reduce_bandwidth
     along_tp_all_reduce_rabenseifner = along_tp_all_reduce_rabenseifner_latency + along_tp_all_reduce_rabenseifner_slowest  # halving, then doubling
@@ -385,7 +385,7 @@ def by_placed_tp(accumulation_accumulation, along_tp_all_gather_direct_latency, 
     del along_tp_reduce_scatter_direct_ports
     along_tp_reduce_scatter_inside_all_gather_latency = domain_latency * (domain_tp - 1)  # n - 1 steps
     along_tp_reduce_scatter_rails_all_gather_latency = nic_latency * (tp / domain_tp - 1)  # n - 1 steps
-    along_tp_reduce_scatter_hierarchical_latency = along_tp_reduce_scatter_inside_all_gather_latency + along_tp_reduce_scatter_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * where(tp > unit_tp, tp / unit_tp - 1, 0)  # m - 1 steps inside, n/m - 1 along the rail
+    along_tp_reduce_scatter_hierarchical_latency = along_tp_reduce_scatter_inside_all_gather_latency + along_tp_reduce_scatter_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * where(tp > unit_tp, tp / unit_tp - where(unit_tp > domain_tp, 0, 1), 0)  # m - 1 steps inside, n/m - 1 along the rail
     del along_tp_reduce_scatter_rails_all_gather_latency
     along_tp_reduce_scatter_rails_all_gather_bandwidth = hidden_state_bytes * (tp / domain_tp - 1) / (along_tp_nic * tp)  # each step passes one shard
     along_tp_reduce_scatter_hierarchical_nics = along_tp_reduce_scatter_rails_all_gather_bandwidth  # S/m along each rail
@@ -394,7 +394,7 @@ def by_placed_tp(accumulation_accumulation, along_tp_all_gather_direct_latency, 
     along_tp_reduce_scatter_hierarchical_ports = along_tp_reduce_scatter_inside_all_gather_bandwidth  # the whole array inside the domain
     del along_tp_reduce_scatter_inside_all_gather_bandwidth
     along_tp_reduce_scatter_hierarchical_uplinks = where(tp > unit_tp, hidden_state_bytes * (1 - domain_tp / tp) / (along_tp_uplink * unit_tp), 0)  # each rail's ring leaves a unit once
-    along_tp_reduce_scatter_hierarchical = along_tp_reduce_scatter_hierarchical_latency + along_tp_reduce_scatter_hierarchical_ports + maximum(along_tp_reduce_scatter_hierarchical_nics, along_tp_reduce_scatter_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    along_tp_reduce_scatter_hierarchical = where(tp > domain_tp, along_tp_reduce_scatter_hierarchical_latency + along_tp_reduce_scatter_hierarchical_ports + maximum(along_tp_reduce_scatter_hierarchical_nics, along_tp_reduce_scatter_hierarchical_uplinks), inf)  # rings along the rails, then a ring inside the domain, one after the other
     del along_tp_reduce_scatter_hierarchical_latency, along_tp_reduce_scatter_hierarchical_nics, along_tp_reduce_scatter_hierarchical_uplinks
     along_tp_reduce_scatter_long_steps_all_gather_latency = along_tp_rail_latency * ceil_log2s(tp / domain_tp)  # log2 n steps, rounded up
     del along_tp_rail_latency
@@ -500,7 +500,7 @@ def by_placed_pp(along_pp_link, along_pp_nic, along_pp_uplink, domain_latency, d
     del along_pp_slowest_latency
     along_pp_send_recv_direct_nics = where(pp > domain_pp, hidden_state_bytes / (along_pp_nic * sequence_split), 0)  # to a rank of another domain
     along_pp_send_recv_direct_ports = where(pp > domain_pp, 0, hidden_state_bytes / (along_pp_link * sequence_split))  # to a rank of the same domain
-    along_pp_send_recv_direct_uplinks = where(pp > unit_pp, hidden_state_bytes / (along_pp_uplink * sequence_split), 0)  # to a rank of another unit
+    along_pp_send_recv_direct_uplinks = where(pp > unit_pp, hidden_state_bytes / (along_pp_uplink * sequence_split * unit_pp), 0)  # to a rank of another unit, one of each u
     along_pp_send_recv_direct = along_pp_send_recv_direct_latency + maximum(maximum(along_pp_send_recv_direct_ports, along_pp_send_recv_direct_nics), along_pp_send_recv_direct_uplinks)  # one message a rank
     del along_pp_send_recv_direct_latency, along_pp_send_recv_direct_nics, along_pp_send_recv_direct_ports, along_pp_send_recv_direct_uplinks
     along_pp_send_recv = where(pp > 1, along_pp_send_recv_direct, 0)  # from each rank to the next, over the slowest link between
@@ -511,7 +511,7 @@ def by_placed_pp(along_pp_link, along_pp_nic, along_pp_uplink, domain_latency, d
 def by_placed_dp(domain_dp, domain_kind, domain_latency, dp, dp_wire_factor, element_size, fsdp_wire_factor, gradient_wire_bytes, gradients_of_layer_link, gradients_of_layer_nic, gradients_of_layer_reduce_scatter_direct_latency, gradients_of_layer_uplink, gradients_of_stage_all_reduce_doubling_flat_steps, gradients_of_stage_all_reduce_one_shot_latency, gradients_of_stage_all_reduce_rabenseifner_flat_core, gradients_of_stage_all_reduce_rabenseifner_flat_fold, gradients_of_stage_all_reduce_two_shot_latency, gradients_of_stage_link, gradients_of_stage_nic, gradients_of_stage_nvls_port, gradients_of_stage_reduce_scatter_direct_latency, gradients_of_stage_uplink, launch_latency, layer_parameters, nic_latency, nvls_share, optimizer_sharded, stage_parameters, sync_scatters, unit_dp, unit_latency, weights_of_layer_all_gather_direct_latency, weights_of_layer_link, weights_of_layer_nic, weights_of_layer_uplink, weights_of_stage_all_gather_direct_latency, weights_of_stage_link, weights_of_stage_nic, weights_of_stage_uplink, weights_sharded):
     gradients_of_stage_all_reduce_half_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
     gradients_of_stage_all_reduce_half_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    gradients_of_stage_all_reduce_half_hierarchical_latency = gradients_of_stage_all_reduce_half_inside_all_gather_latency + gradients_of_stage_all_reduce_half_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * where(dp > unit_dp, dp / unit_dp - 1, 0)  # m - 1 steps inside, n/m - 1 along the rail
+    gradients_of_stage_all_reduce_half_hierarchical_latency = gradients_of_stage_all_reduce_half_inside_all_gather_latency + gradients_of_stage_all_reduce_half_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * where(dp > unit_dp, dp / unit_dp - where(unit_dp > domain_dp, 0, 1), 0)  # m - 1 steps inside, n/m - 1 along the rail
     del gradients_of_stage_all_reduce_half_rails_all_gather_latency
     gradients_of_stage_all_reduce_hierarchical_latency = 2 * gradients_of_stage_all_reduce_half_hierarchical_latency - launch_latency  # there and back
     del gradients_of_stage_all_reduce_half_hierarchical_latency
@@ -529,7 +529,7 @@ def by_placed_dp(domain_dp, domain_kind, domain_latency, dp, dp_wire_factor, ele
     gradients_of_stage_all_reduce_half_hierarchical_uplinks = where(dp > unit_dp, gradient_wire_bytes * (1 - domain_dp / dp) * maximum.reduce(stage_parameters, axis=-3, keepdims=True) / (gradients_of_stage_uplink * unit_dp), 0)  # each rail's ring leaves a unit once
     gradients_of_stage_all_reduce_hierarchical_uplinks = 2 * gradients_of_stage_all_reduce_half_hierarchical_uplinks  # all-reduce of S/m along the rails
     del gradients_of_stage_all_reduce_half_hierarchical_uplinks
-    gradients_of_stage_all_reduce_hierarchical = gradients_of_stage_all_reduce_hierarchical_latency + gradients_of_stage_all_reduce_hierarchical_ports + maximum(gradients_of_stage_all_reduce_hierarchical_nics, gradients_of_stage_all_reduce_hierarchical_uplinks)  # reduce-scatter inside, rings along the rails, all-gather inside, one after the other
+    gradients_of_stage_all_reduce_hierarchical = where(dp > domain_dp, gradients_of_stage_all_reduce_hierarchical_latency + gradients_of_stage_all_reduce_hierarchical_ports + maximum(gradients_of_stage_all_reduce_hierarchical_nics, gradients_of_stage_all_reduce_hierarchical_uplinks), inf)  # reduce-scatter inside, rings along the rails, all-gather inside, one after the other
     del gradients_of_stage_all_reduce_hierarchical_latency, gradients_of_stage_all_reduce_hierarchical_nics, gradients_of_stage_all_reduce_hierarchical_uplinks
     gradients_of_stage_all_reduce_half_inside_reduce_scatter_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
     gradients_of_stage_all_reduce_half_inside_all_reduce_latency = gradients_of_stage_all_reduce_half_inside_all_gather_latency + gradients_of_stage_all_reduce_half_inside_reduce_scatter_latency  # 2 (n - 1) steps
@@ -540,7 +540,7 @@ def by_placed_dp(domain_dp, domain_kind, domain_latency, dp, dp_wire_factor, ele
     gradients_of_stage_all_reduce_long_steps_all_reduce_latency = gradients_of_stage_rail_latency * (gradients_of_stage_all_reduce_long_steps_fold + 2 * floor_log2s(dp / domain_dp))  # halving, doubling, folding
     gradients_of_stage_all_reduce_hierarchical_log_latency = gradients_of_stage_all_reduce_half_inside_all_reduce_latency + gradients_of_stage_all_reduce_long_steps_all_reduce_latency + launch_latency  # 2 (m - 1) steps inside, 2 log2 n/m along the rail
     del gradients_of_stage_all_reduce_half_inside_all_reduce_latency, gradients_of_stage_all_reduce_long_steps_all_reduce_latency
-    gradients_of_stage_all_reduce_long_steps_all_reduce_bandwidth = gradient_wire_bytes * (gradients_of_stage_all_reduce_long_steps_fold + (2 * (gradients_of_stage_all_reduce_long_steps_core - 1)) / gradients_of_stage_all_reduce_long_steps_core) * maximum.reduce(stage_parameters, axis=-3, keepdims=True) / (domain_dp * gradients_of_stage_nic)  # every byte sent twice, and whole vectors when folding
+    gradients_of_stage_all_reduce_long_steps_all_reduce_bandwidth = gradient_wire_bytes * (gradients_of_stage_all_reduce_long_steps_fold + 2 * (gradients_of_stage_all_reduce_long_steps_core - 1) / gradients_of_stage_all_reduce_long_steps_core) * maximum.reduce(stage_parameters, axis=-3, keepdims=True) / (domain_dp * gradients_of_stage_nic)  # every byte sent twice, and whole vectors when folding
     del gradients_of_stage_all_reduce_long_steps_core, gradients_of_stage_all_reduce_long_steps_fold
     gradients_of_stage_all_reduce_hierarchical_log_nics = gradients_of_stage_all_reduce_long_steps_all_reduce_bandwidth  # all-reduce of S/m along each rail
     del gradients_of_stage_all_reduce_long_steps_all_reduce_bandwidth
@@ -580,7 +580,7 @@ def by_placed_dp(domain_dp, domain_kind, domain_latency, dp, dp_wire_factor, ele
     gradients_of_stage_all_reduce_rabenseifner_latency = gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_latency + launch_latency  # 2 log2 n steps
     del gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_latency
     gradients_of_stage_slowest_bandwidth = where(dp > domain_dp, where(dp > unit_dp, gradients_of_stage_uplink, gradients_of_stage_nic), gradients_of_stage_port)  # what a rank attains at the slowest level spanned
-    gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_bandwidth = gradient_wire_bytes * (gradients_of_stage_all_reduce_rabenseifner_flat_fold + (2 * (gradients_of_stage_all_reduce_rabenseifner_flat_core - 1)) / gradients_of_stage_all_reduce_rabenseifner_flat_core) * maximum.reduce(stage_parameters, axis=-3, keepdims=True) / gradients_of_stage_slowest_bandwidth  # every byte sent twice, and whole vectors when folding
+    gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_bandwidth = gradient_wire_bytes * (gradients_of_stage_all_reduce_rabenseifner_flat_fold + 2 * (gradients_of_stage_all_reduce_rabenseifner_flat_core - 1) / gradients_of_stage_all_reduce_rabenseifner_flat_core) * maximum.reduce(stage_parameters, axis=-3, keepdims=True) / gradients_of_stage_slowest_bandwidth  # every byte sent twice, and whole vectors when folding
     gradients_of_stage_all_reduce_rabenseifner_slowest = gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_bandwidth  # every byte twice
     del gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_bandwidth
     gradients_of_stage_all_reduce_rabenseifner = gradients_of_stage_all_reduce_rabenseifner_latency + gradients_of_stage_all_reduce_rabenseifner_slowest  # halving, then doubling
@@ -639,7 +639,7 @@ def by_placed_dp(domain_dp, domain_kind, domain_latency, dp, dp_wire_factor, ele
     del gradients_of_stage_reduce_scatter_direct_ports
     gradients_of_stage_reduce_scatter_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
     gradients_of_stage_reduce_scatter_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    gradients_of_stage_reduce_scatter_hierarchical_latency = gradients_of_stage_reduce_scatter_inside_all_gather_latency + gradients_of_stage_reduce_scatter_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * where(dp > unit_dp, dp / unit_dp - 1, 0)  # m - 1 steps inside, n/m - 1 along the rail
+    gradients_of_stage_reduce_scatter_hierarchical_latency = gradients_of_stage_reduce_scatter_inside_all_gather_latency + gradients_of_stage_reduce_scatter_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * where(dp > unit_dp, dp / unit_dp - where(unit_dp > domain_dp, 0, 1), 0)  # m - 1 steps inside, n/m - 1 along the rail
     del gradients_of_stage_reduce_scatter_rails_all_gather_latency
     gradients_of_stage_reduce_scatter_rails_all_gather_bandwidth = gradient_wire_bytes * (dp / domain_dp - 1) * maximum.reduce(stage_parameters, axis=-3, keepdims=True) / (dp * gradients_of_stage_nic)  # each step passes one shard
     gradients_of_stage_reduce_scatter_hierarchical_nics = gradients_of_stage_reduce_scatter_rails_all_gather_bandwidth  # S/m along each rail
@@ -648,7 +648,7 @@ def by_placed_dp(domain_dp, domain_kind, domain_latency, dp, dp_wire_factor, ele
     gradients_of_stage_reduce_scatter_hierarchical_ports = gradients_of_stage_reduce_scatter_inside_all_gather_bandwidth  # the whole array inside the domain
     del gradients_of_stage_reduce_scatter_inside_all_gather_bandwidth
     gradients_of_stage_reduce_scatter_hierarchical_uplinks = where(dp > unit_dp, gradient_wire_bytes * (1 - domain_dp / dp) * maximum.reduce(stage_parameters, axis=-3, keepdims=True) / (gradients_of_stage_uplink * unit_dp), 0)  # each rail's ring leaves a unit once
-    gradients_of_stage_reduce_scatter_hierarchical = gradients_of_stage_reduce_scatter_hierarchical_latency + gradients_of_stage_reduce_scatter_hierarchical_ports + maximum(gradients_of_stage_reduce_scatter_hierarchical_nics, gradients_of_stage_reduce_scatter_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    gradients_of_stage_reduce_scatter_hierarchical = where(dp > domain_dp, gradients_of_stage_reduce_scatter_hierarchical_latency + gradients_of_stage_reduce_scatter_hierarchical_ports + maximum(gradients_of_stage_reduce_scatter_hierarchical_nics, gradients_of_stage_reduce_scatter_hierarchical_uplinks), inf)  # rings along the rails, then a ring inside the domain, one after the other
     del gradients_of_stage_reduce_scatter_hierarchical_latency, gradients_of_stage_reduce_scatter_hierarchical_nics, gradients_of_stage_reduce_scatter_hierarchical_uplinks
     gradients_of_stage_reduce_scatter_long_steps_all_gather_latency = gradients_of_stage_rail_latency * ceil_log2s(dp / domain_dp)  # log2 n steps, rounded up
     del gradients_of_stage_rail_latency
@@ -698,7 +698,7 @@ def by_placed_dp(domain_dp, domain_kind, domain_latency, dp, dp_wire_factor, ele
     del weights_of_stage_all_gather_direct_ports
     weights_of_stage_all_gather_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
     weights_of_stage_all_gather_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    weights_of_stage_all_gather_hierarchical_latency = launch_latency + weights_of_stage_all_gather_inside_all_gather_latency + weights_of_stage_all_gather_rails_all_gather_latency + (unit_latency - nic_latency) * where(dp > unit_dp, dp / unit_dp - 1, 0)  # m - 1 steps inside, n/m - 1 along the rail
+    weights_of_stage_all_gather_hierarchical_latency = launch_latency + weights_of_stage_all_gather_inside_all_gather_latency + weights_of_stage_all_gather_rails_all_gather_latency + (unit_latency - nic_latency) * where(dp > unit_dp, dp / unit_dp - where(unit_dp > domain_dp, 0, 1), 0)  # m - 1 steps inside, n/m - 1 along the rail
     del weights_of_stage_all_gather_rails_all_gather_latency
     weights_of_stage_all_gather_rails_all_gather_bandwidth = element_size * (dp / domain_dp - 1) * maximum.reduce(stage_parameters, axis=-3, keepdims=True) / (dp * weights_of_stage_nic)  # each step passes one shard
     weights_of_stage_all_gather_hierarchical_nics = weights_of_stage_all_gather_rails_all_gather_bandwidth  # S/m along each rail
@@ -707,7 +707,7 @@ def by_placed_dp(domain_dp, domain_kind, domain_latency, dp, dp_wire_factor, ele
     weights_of_stage_all_gather_hierarchical_ports = weights_of_stage_all_gather_inside_all_gather_bandwidth  # the whole array inside the domain
     del weights_of_stage_all_gather_inside_all_gather_bandwidth
     weights_of_stage_all_gather_hierarchical_uplinks = where(dp > unit_dp, element_size * (1 - domain_dp / dp) * maximum.reduce(stage_parameters, axis=-3, keepdims=True) / (unit_dp * weights_of_stage_uplink), 0)  # each rail's ring leaves a unit once
-    weights_of_stage_all_gather_hierarchical = weights_of_stage_all_gather_hierarchical_latency + weights_of_stage_all_gather_hierarchical_ports + maximum(weights_of_stage_all_gather_hierarchical_nics, weights_of_stage_all_gather_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    weights_of_stage_all_gather_hierarchical = where(dp > domain_dp, weights_of_stage_all_gather_hierarchical_latency + weights_of_stage_all_gather_hierarchical_ports + maximum(weights_of_stage_all_gather_hierarchical_nics, weights_of_stage_all_gather_hierarchical_uplinks), inf)  # rings along the rails, then a ring inside the domain, one after the other
     del weights_of_stage_all_gather_hierarchical_latency, weights_of_stage_all_gather_hierarchical_nics, weights_of_stage_all_gather_hierarchical_uplinks
     weights_of_stage_all_gather_long_steps_all_gather_latency = weights_of_stage_rail_latency * ceil_log2s(dp / domain_dp)  # log2 n steps, rounded up
     del weights_of_stage_rail_latency
@@ -756,7 +756,7 @@ def by_placed_dp(domain_dp, domain_kind, domain_latency, dp, dp_wire_factor, ele
     del gradients_of_layer_reduce_scatter_direct_ports
     gradients_of_layer_reduce_scatter_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
     gradients_of_layer_reduce_scatter_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    gradients_of_layer_reduce_scatter_hierarchical_latency = gradients_of_layer_reduce_scatter_inside_all_gather_latency + gradients_of_layer_reduce_scatter_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * where(dp > unit_dp, dp / unit_dp - 1, 0)  # m - 1 steps inside, n/m - 1 along the rail
+    gradients_of_layer_reduce_scatter_hierarchical_latency = gradients_of_layer_reduce_scatter_inside_all_gather_latency + gradients_of_layer_reduce_scatter_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * where(dp > unit_dp, dp / unit_dp - where(unit_dp > domain_dp, 0, 1), 0)  # m - 1 steps inside, n/m - 1 along the rail
     del gradients_of_layer_reduce_scatter_rails_all_gather_latency
     gradients_of_layer_reduce_scatter_rails_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (dp / domain_dp - 1) / (dp * gradients_of_layer_nic)  # each step passes one shard
     gradients_of_layer_reduce_scatter_hierarchical_nics = gradients_of_layer_reduce_scatter_rails_all_gather_bandwidth  # S/m along each rail
@@ -765,7 +765,7 @@ def by_placed_dp(domain_dp, domain_kind, domain_latency, dp, dp_wire_factor, ele
     gradients_of_layer_reduce_scatter_hierarchical_ports = gradients_of_layer_reduce_scatter_inside_all_gather_bandwidth  # the whole array inside the domain
     del gradients_of_layer_reduce_scatter_inside_all_gather_bandwidth
     gradients_of_layer_reduce_scatter_hierarchical_uplinks = where(dp > unit_dp, gradient_wire_bytes * layer_parameters * (1 - domain_dp / dp) / (gradients_of_layer_uplink * unit_dp), 0)  # each rail's ring leaves a unit once
-    gradients_of_layer_reduce_scatter_hierarchical = gradients_of_layer_reduce_scatter_hierarchical_latency + gradients_of_layer_reduce_scatter_hierarchical_ports + maximum(gradients_of_layer_reduce_scatter_hierarchical_nics, gradients_of_layer_reduce_scatter_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    gradients_of_layer_reduce_scatter_hierarchical = where(dp > domain_dp, gradients_of_layer_reduce_scatter_hierarchical_latency + gradients_of_layer_reduce_scatter_hierarchical_ports + maximum(gradients_of_layer_reduce_scatter_hierarchical_nics, gradients_of_layer_reduce_scatter_hierarchical_uplinks), inf)  # rings along the rails, then a ring inside the domain, one after the other
     del gradients_of_layer_reduce_scatter_hierarchical_latency, gradients_of_layer_reduce_scatter_hierarchical_nics, gradients_of_layer_reduce_scatter_hierarchical_uplinks
     gradients_of_layer_reduce_scatter_long_steps_all_gather_latency = gradients_of_layer_rail_latency * ceil_log2s(dp / domain_dp)  # log2 n steps, rounded up
     del gradients_of_layer_rail_latency
@@ -812,7 +812,7 @@ def by_placed_dp(domain_dp, domain_kind, domain_latency, dp, dp_wire_factor, ele
     del weights_of_layer_all_gather_direct_ports
     weights_of_layer_all_gather_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
     weights_of_layer_all_gather_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    weights_of_layer_all_gather_hierarchical_latency = launch_latency + weights_of_layer_all_gather_inside_all_gather_latency + weights_of_layer_all_gather_rails_all_gather_latency + (unit_latency - nic_latency) * where(dp > unit_dp, dp / unit_dp - 1, 0)  # m - 1 steps inside, n/m - 1 along the rail
+    weights_of_layer_all_gather_hierarchical_latency = launch_latency + weights_of_layer_all_gather_inside_all_gather_latency + weights_of_layer_all_gather_rails_all_gather_latency + (unit_latency - nic_latency) * where(dp > unit_dp, dp / unit_dp - where(unit_dp > domain_dp, 0, 1), 0)  # m - 1 steps inside, n/m - 1 along the rail
     del weights_of_layer_all_gather_rails_all_gather_latency
     weights_of_layer_all_gather_rails_all_gather_bandwidth = element_size * layer_parameters * (dp / domain_dp - 1) / (dp * weights_of_layer_nic)  # each step passes one shard
     weights_of_layer_all_gather_hierarchical_nics = weights_of_layer_all_gather_rails_all_gather_bandwidth  # S/m along each rail
@@ -821,7 +821,7 @@ def by_placed_dp(domain_dp, domain_kind, domain_latency, dp, dp_wire_factor, ele
     weights_of_layer_all_gather_hierarchical_ports = weights_of_layer_all_gather_inside_all_gather_bandwidth  # the whole array inside the domain
     del weights_of_layer_all_gather_inside_all_gather_bandwidth
     weights_of_layer_all_gather_hierarchical_uplinks = where(dp > unit_dp, element_size * layer_parameters * (1 - domain_dp / dp) / (unit_dp * weights_of_layer_uplink), 0)  # each rail's ring leaves a unit once
-    weights_of_layer_all_gather_hierarchical = weights_of_layer_all_gather_hierarchical_latency + weights_of_layer_all_gather_hierarchical_ports + maximum(weights_of_layer_all_gather_hierarchical_nics, weights_of_layer_all_gather_hierarchical_uplinks)  # rings along the rails, then a ring inside the domain, one after the other
+    weights_of_layer_all_gather_hierarchical = where(dp > domain_dp, weights_of_layer_all_gather_hierarchical_latency + weights_of_layer_all_gather_hierarchical_ports + maximum(weights_of_layer_all_gather_hierarchical_nics, weights_of_layer_all_gather_hierarchical_uplinks), inf)  # rings along the rails, then a ring inside the domain, one after the other
     del weights_of_layer_all_gather_hierarchical_latency, weights_of_layer_all_gather_hierarchical_nics, weights_of_layer_all_gather_hierarchical_uplinks
     weights_of_layer_all_gather_long_steps_all_gather_latency = weights_of_layer_rail_latency * ceil_log2s(dp / domain_dp)  # log2 n steps, rounded up
     del weights_of_layer_rail_latency

@@ -470,7 +470,7 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     forward_flops = attention_flops + matmul_flops  # one forward pass, attention in full
     training_flops = 3 * forward_flops  # forward and backward, attention in full, nothing recomputed: the model FLOPs of MFU
     model_flops = step_tokens * training_flops  # of a step, attention in full, nothing recomputed
-    attended_causal = full_layers * sequence_length / 2 + sliding_layers * (reach - (reach * reach) / (2 * sequence_length))  # tokens attended to, added over layers, none of them later
+    attended_causal = full_layers * sequence_length / 2 + sliding_layers * (reach - reach * reach / (2 * sequence_length))  # tokens attended to, added over layers, none of them later
     attention_flops_causal = 2 * attended_causal * score_size  # attention of all layers, causal, forward
     forward_flops_causal = attention_flops_causal + matmul_flops  # one forward pass, attention causal
     rerun_flops = 0 if recompute == 0 else 2 * hidden_size * layers * (ffn_size * gated_ffn + kv_size + query_size) if recompute == 1 else forward_flops_causal - head_flops  # of a token, run again
