@@ -130,8 +130,15 @@ class Memory(Chapter):
     )
     stage_logits = equation(
         bytes_,
-        in_loss * layout.has_head * layout.tokens * layout.vocabulary_on_rank * loss_bytes,
-        "logits, softmax and their gradient",
+        in_loss
+        * layout.has_head
+        * layout.tokens
+        * (
+            layout.vocabulary_on_rank * loss_bytes
+            + 2 * layout.hidden_size * layout.element_size / layout.sequence_split
+        ),
+        "logits, softmax and their gradient; what the final norm read and wrote",
+        source="exact allocator readings of Megatron-LM's last stage",
     )
     gathered_weights = equation(
         bytes_,

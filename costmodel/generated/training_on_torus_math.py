@@ -78,7 +78,7 @@ def evaluate(*, memory_bandwidth: Any, memory_share: Any, heads: Any, tp: Any, k
     stage_parameters = [embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank + layer_parameters * stage_layers[i_stage] for i_stage in range(3)]  # weights on a rank of each kind of stage
     stage_gradients = [gradient_bytes * stage_parameters[i_stage] / (dp if gradients_sharded > 0 else 1) for i_stage in range(3)]  # their gradients
     in_loss = [(0, 1, 0, 0,)[i_phase] for i_phase in range(4)]  # 1 while the loss is computed
-    stage_logits = [[has_head[i_stage] * in_loss[i_phase] * loss_bytes * tokens * vocabulary_on_rank for i_phase in range(4)] for i_stage in range(3)]  # logits, softmax and their gradient
+    stage_logits = [[has_head[i_stage] * in_loss[i_phase] * tokens * (2 * element_size * hidden_size / sequence_split + loss_bytes * vocabulary_on_rank) for i_phase in range(4)] for i_stage in range(3)]  # logits, softmax and their gradient; what the final norm read and wrote
     stage_optimizer = [optimizer_bytes * stage_parameters[i_stage] / (dp if optimizer_sharded > 0 else 1) for i_stage in range(3)]  # their optimizer states
     in_optimizer = [(0, 0, 0, 1,)[i_phase] for i_phase in range(4)]  # 1 in the optimizer step
     stage_step_extra = [[in_optimizer[i_phase] * stage_parameters[i_stage] * step_extra_bytes / (dp if optimizer_sharded > 0 else 1) for i_phase in range(4)] for i_stage in range(3)]  # held while the optimizer runs
