@@ -60,7 +60,8 @@ def _table(table: Table, width: int) -> str:
 def _note(text: str, width: int) -> str:
     if "\n" in text:
         return text
-    return textwrap.fill(text, width, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+    wrapper = textwrap.TextWrapper(width, "- ", "  ", break_on_hyphens=False, break_long_words=False)
+    return wrapper.fill(text)  # the path of a file stays whole, to be copied
 
 
 def _grid(table: Table, width: int) -> str:

@@ -10,13 +10,7 @@ from tests.report.answers import Said
 
 def test_a_table_as_it_is_printed():
     assert tables.render(Said()) == (
-        "Collectives\n"
-        "algorithm     time\n"
-        "---------  -------\n"
-        "ring       12.3 ms\n"
-        "tree        450 us\n"
-        "\n"
-        "- One way.\n"
+        "Collectives\nalgorithm     time\n---------  -------\nring       12.3 ms\ntree        450 us\n\n- One way.\n"
     )
 
 
