@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from costmodel.studies.collective import collective
     from costmodel.studies.explain import explain
     from costmodel.studies.hardware import check as check_catalog
-    from costmodel.studies.hardware import list_hardware
-    from costmodel.studies.hardware import show as show_hardware
+    from costmodel.studies.hardware import list_hardware, show_hardware
     from costmodel.studies.models import list_models, show_model
     from costmodel.studies.plan import plan
     from costmodel.studies.train import train
@@ -37,7 +36,7 @@ _HOMES = {
     "list_hardware": ("costmodel.studies.hardware", "list_hardware"),
     "list_models": ("costmodel.studies.models", "list_models"),
     "plan": ("costmodel.studies.plan", "plan"),
-    "show_hardware": ("costmodel.studies.hardware", "show"),
+    "show_hardware": ("costmodel.studies.hardware", "show_hardware"),
     "show_model": ("costmodel.studies.models", "show_model"),
     "train": ("costmodel.studies.train", "train"),
 }
