@@ -6,11 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costmodel.equations.collectives import ALGORITHMS
-from tests.equations.collectives.drawn import INFINITE, cases, evaluate, inputs_of, same, simulate
+from tests.equations.collectives.drawn import INFINITE, REGISTRY, cases, evaluate, inputs_of, same, simulate
 from tests.equations.collectives.simulations import ELSEWHERE, SIMULATIONS
 
-REGISTRY = [(algorithm.name, operation) for algorithm in ALGORITHMS for operation in algorithm.operations]
 SHAPES = [(1, 1), (1, 2), (1, 5), (2, 1), (3, 1), (2, 2), (4, 2), (3, 5), (5, 3), (8, 2), (2, 7), (4, 4)]
 
 
