@@ -33,6 +33,9 @@ CLUSTERS = (
     "tpu-v6e:16x16",
     "tpu-v7:8x8x16",
 )
+OPERATIONS = ("all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broadcast", "send-recv")
+SIZES = ("1KiB", "1MiB", "1GiB")
+GROUPS = ("dgx-a100:8", "dgx-h100:8", "dgx-h100:512", "dgx-gb200:72", "dgx-gb200:576", "tpu-v5e:16x16", "tpu-v5p:8x8x8")
 LARGE = ("dgx-h100:16384", "tpu-v5p:16x16x16")
 
 
@@ -58,7 +61,24 @@ def models() -> list[Record]:
     return [record for model in MODELS for record in show_model(model, catalog).records()]
 
 
-TABLES: dict[str, Callable[[], Sequence[Record]]] = {"models.csv": models, "training.csv": training}
+def collectives() -> list[Record]:
+    """The fastest algorithm of each operation for each size on each group."""
+    from costmodel.studies.collective import collective
+
+    catalog = Catalog.open()
+    return [
+        {"on": group, **collective(operation, size, group, catalog=catalog).records()[0]}
+        for group in GROUPS
+        for operation in OPERATIONS
+        for size in SIZES
+    ]
+
+
+TABLES: dict[str, Callable[[], Sequence[Record]]] = {
+    "collectives.csv": collectives,
+    "models.csv": models,
+    "training.csv": training,
+}
 """Each file of tables/standard and the function that gives its rows."""
 
 
