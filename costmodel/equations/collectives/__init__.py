@@ -55,6 +55,7 @@ from costmodel.equations.collectives.tree import (
 )
 from costmodel.symbolic import Chapter
 
+
 @dataclass(frozen=True, slots=True)
 class Algorithm:
     """A textbook form: its name on the command line, its equations, and what it needs besides."""

@@ -17,6 +17,7 @@ from costmodel.symbolic import (
 
 COUNTED = "counted link by link; equals a step-by-step simulation"
 LOWER_BOUND = "a lower bound; measurements lie between it and the levels in sequence"
+GORDIC = "Gordic 2026, Inside TPU and GPU Clusters: The Anatomy of Collective Communication"
 BOOK = "How To Scale Your Model, chapter 12"
 
 
@@ -183,6 +184,14 @@ class FatTree(Chapter):
         approximate=LOWER_BOUND,
     )
 
+    gather_rate = equation(
+        bytes_per_second,
+        1 / largest((D_1 - 1) / (D_1 * W_1), (D_2 - 1) / (D_2 * W_2), (D_3 - 1) / (D_3 * W_3)),
+        "payload over time of a long all-gather",
+        source=BOOK,
+        approximate=LOWER_BOUND,
+    )
+
     reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards")
     reduce_scatter_bandwidth = equation(
         seconds, all_gather_bandwidth, "the all-gather run backwards", source=BOOK, approximate=LOWER_BOUND
@@ -205,6 +214,32 @@ class FatTree(Chapter):
         "the slowest level decides",
         source=BOOK,
         approximate=LOWER_BOUND,
+    )
+
+
+class SwitchLevel(Chapter):
+    """What one level of switches can carry, from the switches' side and from that of the blocks on it."""
+
+    switches = given(count, "switches of the level")
+    ports = given(count, "ports of a switch towards the blocks")
+    port_bandwidth = given(bytes_per_second, "one port, one way")
+    blocks = given(count, "blocks (ranks, nodes, units) on the level")
+    block_bandwidth = given(bytes_per_second, "one block, one way")
+    apart = given(count, "blocks on the smaller side of a cut")
+
+    switch_side = equation(
+        bytes_per_second, switches * ports * port_bandwidth, "what the switches can carry", source=BOOK
+    )
+    block_side = equation(bytes_per_second, blocks * block_bandwidth, "what the blocks can send", source=BOOK)
+    capacity = equation(bytes_per_second, smallest(switch_side, block_side), "what the level can carry", source=BOOK)
+    per_block = equation(bytes_per_second, switch_side / blocks, "a block's share of the switches", source=BOOK)
+    cut = equation(bytes_per_second, apart * block_bandwidth, "across a cut, one way", source=GORDIC)
+    cut_both_ways = equation(bytes_per_second, 2 * cut, "across a cut, both ways", source=GORDIC)
+    gather_rate = equation(
+        bytes_per_second,
+        block_bandwidth * blocks / (blocks - 1),
+        "payload over time of a long all-gather that this level binds",
+        source=BOOK,
     )
 
 

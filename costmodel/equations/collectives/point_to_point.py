@@ -51,6 +51,17 @@ class CutThrough(Chapter):
     )
 
 
+class HopPayload(Chapter):
+    """What a link carries while a hop takes its time: smaller messages are bound by latency."""
+
+    alpha = given(seconds, "latency of one hop")
+    W = given(bytes_per_second, "one link, one way")
+
+    payload = equation(
+        bytes_, alpha * W, "as long on the link as in the hop", source="How To Scale Your Model, chapter 3"
+    )
+
+
 class HostLoad(Chapter):
     """Data from the memory of hosts into the memory of their chips, streamed: the slowest stage decides."""
 
