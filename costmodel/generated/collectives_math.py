@@ -747,7 +747,7 @@ def fat_tree(*, S: Any, alpha: Any, D_1: Any, D_2: Any, D_3: Any, W_1: Any, W_2:
     all_gather_latency = alpha * (D_1 + D_2 + D_3 - 3)  # a ring on each level
     all_gather_bandwidth = S * max((D_1 - 1) / (D_1 * W_1), (D_2 - 1) / (D_2 * W_2), (D_3 - 1) / (D_3 * W_3))  # what a block of the slowest level receives
     all_gather = all_gather_bandwidth + all_gather_latency  # the slowest level decides
-    gather_rate = 1 / max((D_1 - 1) / (D_1 * W_1), (D_2 - 1) / (D_2 * W_2), (D_3 - 1) / (D_3 * W_3))  # payload over time of a long all-gather
+    gather_rate = 1 / max((D_1 - 1) / (D_1 * W_1), (D_2 - 1) / (D_2 * W_2), (D_3 - 1) / (D_3 * W_3)) if D_1 * D_2 * D_3 > 1 else inf  # payload over time of a long all-gather
     reduce_scatter_latency = all_gather_latency  # the all-gather run backwards
     reduce_scatter_bandwidth = all_gather_bandwidth  # the all-gather run backwards
     reduce_scatter = reduce_scatter_bandwidth + reduce_scatter_latency  # the slowest level decides

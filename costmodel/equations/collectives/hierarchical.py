@@ -8,6 +8,7 @@ from costmodel.symbolic import (
     count,
     equation,
     given,
+    infinite,
     largest,
     part,
     seconds,
@@ -186,7 +187,11 @@ class FatTree(Chapter):
 
     gather_rate = equation(
         bytes_per_second,
-        1 / largest((D_1 - 1) / (D_1 * W_1), (D_2 - 1) / (D_2 * W_2), (D_3 - 1) / (D_3 * W_3)),
+        select(
+            D_1 * D_2 * D_3 > 1,
+            1 / largest((D_1 - 1) / (D_1 * W_1), (D_2 - 1) / (D_2 * W_2), (D_3 - 1) / (D_3 * W_3)),
+            infinite,
+        ),
         "payload over time of a long all-gather",
         source=BOOK,
         approximate=LOWER_BOUND,
@@ -237,7 +242,7 @@ class SwitchLevel(Chapter):
     cut_both_ways = equation(bytes_per_second, 2 * cut, "across a cut, both ways", source=GORDIC)
     gather_rate = equation(
         bytes_per_second,
-        block_bandwidth * blocks / (blocks - 1),
+        select(blocks > 1, block_bandwidth * blocks / (blocks - 1), infinite),
         "payload over time of a long all-gather that this level binds",
         source=BOOK,
     )
