@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from itertools import chain, zip_longest
+from itertools import chain, groupby, zip_longest
 
 from tabulate import tabulate
 
@@ -49,17 +49,24 @@ def _is_quantity(text: str) -> bool:
 
 
 def _table(table: Table, width: int) -> str:
-    grid = [_grid(table, width)] if table.headers or table.rows else []
-    notes = [_note(note.translate(_CONTROLS), width) for note in table.notes]
-    if grid and notes:
-        notes[0] = f"\n{notes[0]}"
+    """The title on what comes first, the grid or a note; empty lines between grid, lists of notes, and texts."""
     title = [table.title.translate(_CONTROLS)] if table.title else []
-    return "\n".join([*title, *grid, *notes])
+    grid = [_grid(table, width)] if table.headers or table.rows else []
+    notes = _notes([note.translate(_CONTROLS) for note in table.notes], width)
+    first = grid or notes[:1]
+    return "\n\n".join(["\n".join([*title, *first]), *notes[0 if grid else 1 :]])
+
+
+def _notes(notes: Sequence[str], width: int) -> list[str]:
+    """Texts of several lines as they are, runs of sentences each as one list."""
+    blocks: list[str] = []
+    for whole, run in groupby(notes, key=lambda note: "\n" in note):
+        texts = list(run)
+        blocks += texts if whole else ["\n".join(_note(text, width) for text in texts)]
+    return blocks
 
 
 def _note(text: str, width: int) -> str:
-    if "\n" in text:
-        return text
     wrapper = textwrap.TextWrapper(width, "- ", "  ", break_on_hyphens=False, break_long_words=False)
     return wrapper.fill(text)  # the path of a file stays whole, to be copied
 

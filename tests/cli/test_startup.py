@@ -48,3 +48,12 @@ def test_a_simple_answer_loads_the_catalog_and_the_table(arguments):
 
 def test_json_needs_no_tables():
     assert loaded("hardware", "list", "--format", "json") == set()
+
+
+def test_the_library_is_cheap_to_import_and_keeps_its_promises():
+    program = f"import costmodel, sys; print(*(set(sys.modules) & {HEAVY | {'typer', 'yaml'}}))"
+    program += "; print(*(name for name in costmodel.__all__ if not hasattr(costmodel, name)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), check=False, capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("\n\n", "")

@@ -48,6 +48,11 @@ def test_a_table_without_rows_and_one_of_notes_alone():
     assert empty == "None found\nname  time\n----  ----\n\na\n  b\n"
 
 
+def test_texts_of_several_lines_stand_apart_from_lists_of_notes():
+    shown = tables.render(Said(shown=(Table("why", notes=("a\n  b", "one", "two")), Table("", notes=("three",)))))
+    assert shown == "why\na\n  b\n\n- one\n- two\n\n- three\n"
+
+
 def test_indentation_of_cells_is_kept():
     shown = tables.render(Said(shown=(Table("", ("item", "time"), (("step", "2 s"), ("  bubble", "1 s"))),)))
     assert "\n  bubble " in shown
