@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
+from costmodel.catalog.models import resolve_model
 from costmodel.search.evaluate import call, inputs, math_module
-from costmodel.search.layout import Layout
+from costmodel.search.layout import Layout, parse_layout
 from costmodel.search.workload import Workload
 from costmodel.topology.machine import parse_machine
 
@@ -99,6 +100,13 @@ class Case:
     def of(self, **sizes):
         """The same for another model."""
         return self.on(model=replace(self.workload.model, **sizes))
+
+
+def on(model, where, layout, sequence_length, global_batch):
+    """A model, by name or as a record, on a machine under a layout as a person writes it."""
+    shape = resolve_model(model, CATALOG) if isinstance(model, str) else model
+    at = machine(where)
+    return Case(Workload(at, shape, sequence_length, global_batch), parse_layout(layout, at.chips))
 
 
 def divisors(n, most):

@@ -5,21 +5,12 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from costmodel.catalog.models import resolve_model
-from costmodel.search.layout import parse_layout
-from costmodel.search.workload import Workload
-from tests.equations.training.drawn import CATALOG, Case, cases, decoder, machine
+from tests.equations.training.drawn import cases, decoder, on
 
 GIB = 2**30
 STATES = ("stage_weights", "stage_gradients", "stage_optimizer")
 FORWARD, LOSS, BACKWARD, OPTIMIZER = range(4)
 FIRST, MIDDLE, LAST = range(3)
-
-
-def on(model, where, layout, sequence_length, global_batch):
-    shape = resolve_model(model, CATALOG) if isinstance(model, str) else model
-    at = machine(where)
-    return Case(Workload(at, shape, sequence_length, global_batch), parse_layout(layout, at.chips))
 
 
 def per_token(case):

@@ -1,0 +1,49 @@
+"""A decoder layer as a whole: what is in it, and what recomputation runs again."""
+
+import pytest
+from hypothesis import given, settings
+
+from costmodel.equations.axes import MATMUL
+from tests.equations.training.drawn import cases, decoder, on
+
+few = settings(max_examples=settings.default.max_examples // 2)
+
+
+@few
+@given(cases())
+def test_full_recomputation_runs_the_forward_pass_again(case):
+    found = case.laid(recompute="full")()
+    assert found["recomputed_compute"] == found["forward_compute"]
+    parts = found["matmul_forward"] + found["attention_forward"] + found["between_forward"]
+    assert found["forward_compute"] == pytest.approx(parts, rel=1e-12)
+
+
+@few
+@given(cases())
+def test_selective_recomputation_runs_every_second_product_again(case):
+    found = case.laid(recompute="selective")()
+    assert found["between_forward"] < found["recomputed_compute"] < found["forward_compute"]
+
+
+def test_every_second_product_of_a_gated_layer():
+    """Of query, key, value, output, gate, up and down: key, output and up."""
+    found = on(decoder(heads=16, kv_heads=4), "dgx-h100:8", "recompute=selective", 1024, 8)()
+    share = dict(zip(MATMUL.labels, found["recomputed_products"], strict=True))
+    assert share == {"qkv": 256 / 1536, "attention_output": 1, "ffn_in": 0.5, "ffn_out": 0}
+
+
+def test_sliding_layers_take_their_share_of_attention():
+    """Five of six layers see 512 tokens back: 31.5/128 of a whole triangle of 4096, the sixth all of it."""
+    whole = on(decoder(layers=6), "dgx-h100:8", "", 4096, 8)()
+    sliding = on(decoder(layers=6, window=512, window_every=6), "dgx-h100:8", "", 4096, 8)()
+    assert sliding["sliding_share"] == pytest.approx(5 / 6)
+    seen = (512 * 4096 - 512**2 / 2) / (4096**2 / 2)
+    kernel = whole["attention_forward"] - whole["launch_gap"]
+    assert sliding["attention_forward"] - sliding["launch_gap"] == pytest.approx(kernel * (1 / 6 + 5 / 6 * seen))
+
+
+def test_the_loss_is_three_products_with_the_head_and_a_softmax():
+    found = on(decoder(vocabulary=64_000), "dgx-h100:8", "", 2048, 8)()
+    work = 2 * 2048 * 64_000 * 1024
+    assert found["head_work"] == [work] * 3
+    assert found["loss_compute"] == pytest.approx(sum(found["head_time"]) + found["softmax_time"], rel=1e-12)

@@ -1,0 +1,103 @@
+"""Matrix products on a chip with round numbers, and the laws of a roofline."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costmodel.catalog.counts import parameter_counts
+from costmodel.equations.axes import MATMUL, PART
+from costmodel.equations.kernels.matmul import LayerMatmuls, Matmul
+from costmodel.symbolic import compile_math
+from tests.equations.training.drawn import decoder
+
+evaluate = compile_math(Matmul.system)
+layer = compile_math(LayerMatmuls.system, looped=(PART, MATMUL))
+CHIP = {
+    "element_size": 2,
+    "peak": 1e15,
+    "matmul_share": 0.5,
+    "memory_bandwidth": 1e12,
+    "memory_share": 0.8,
+    "launch_gap": 1e-6,
+}
+sizes = st.builds(lambda power, odd: 2**power * odd, st.integers(0, 12), st.sampled_from((1, 3, 5, 7)))
+POWERS = st.sampled_from((1.0, 2.0, 1024.0))
+
+
+def product(M, N, K, **chip):
+    return evaluate(M=M, N=N, K=K, **CHIP | chip)
+
+
+def test_a_square_product_on_round_numbers():
+    """2e12 FLOP at half of 1e15 a second: 4 ms. 6e8 bytes at 0.8 of 1e12 a second: 0.75 ms. 4.009 ms with the launch."""
+    found = product(10_000, 10_000, 10_000)
+    assert found["compute_time"] == pytest.approx(4e-3)
+    assert found["memory_time"] == pytest.approx(0.75e-3)
+    assert found["time"] == pytest.approx(1e-6 + (64 + 0.421875) ** (1 / 3) * 1e-3)
+
+
+def test_one_row_is_bound_by_memory():
+    """The weights are read once: 2e8 bytes, 0.25 ms; the arithmetic takes 0.4 us."""
+    found = product(1, 10_000, 10_000)
+    assert found["time"] == pytest.approx(0.25e-3, rel=0.01)
+
+
+@given(sizes, sizes, sizes)
+def test_never_faster_than_the_roofline_nor_slower_than_no_overlap(M, N, K):
+    found = product(M, N, K)
+    parts = found["compute_time"], found["memory_time"]
+    assert max(parts) * (1 - 1e-12) <= found["time"] - CHIP["launch_gap"] <= sum(parts) * (1 + 1e-12)
+    assert found["compute_time"] >= 2 * M * N * K / CHIP["peak"]
+    assert found["memory_time"] >= 2 * (M * K + K * N + M * N) / CHIP["memory_bandwidth"]
+
+
+@given(sizes, sizes, sizes)
+def test_the_transposed_product_takes_as_long(M, N, K):
+    assert product(M, N, K)["time"] == pytest.approx(product(N, M, K)["time"], rel=1e-12)
+
+
+@given(sizes, sizes, sizes, st.sampled_from("MNK"))
+def test_more_work_takes_longer(M, N, K, axis):
+    shape = {"M": M, "N": N, "K": K}
+    assert product(**shape | {axis: 2 * shape[axis]})["time"] > product(**shape)["time"]
+    assert product(**shape | {axis: 2 * shape[axis]})["time"] < 2 * product(**shape)["time"]
+
+
+@given(sizes, sizes, sizes, st.sampled_from(("peak", "matmul_share", "memory_bandwidth", "memory_share")), POWERS)
+def test_a_faster_chip_is_no_slower(M, N, K, part, times):
+    assert product(M, N, K, **{part: times * CHIP[part]})["time"] <= product(M, N, K)["time"]
+
+
+def layer_products(model, tokens, tp):
+    return layer(
+        tokens=tokens,
+        tp=tp,
+        hidden_size=model.hidden_size,
+        ffn_size=model.ffn_size,
+        ffn_inputs=1 + model.gated_ffn,
+        query_size=model.heads * model.head_size,
+        kv_size=model.kv_heads * model.head_size,
+        **CHIP,
+    )
+
+
+@given(st.sampled_from((1, 2, 4, 8)), st.booleans(), st.sampled_from((2, 8, 16)), st.integers(1, 5000))
+def test_products_of_a_layer_are_its_weights_times_its_tokens(tp, gated, kv_heads, tokens):
+    """Forward and both gradients: two FLOP a weight and token each, shared by the tensor-parallel ranks."""
+    model = decoder(gated_ffn=gated, kv_heads=kv_heads)
+    counts = parameter_counts(model)
+    weights = counts["attention_matrices"] + counts["ffn_matrices"]
+    for part in layer_products(model, tokens, tp)["product_work"]:
+        assert sum(part) * tp == pytest.approx(2 * weights * tokens, rel=1e-12)
+
+
+def test_shapes_of_llama_8b_on_two_ranks():
+    model = decoder(hidden_size=4096, ffn_size=14336, heads=32, kv_heads=8, head_size=128)
+    found = layer_products(model, 8192, 2)
+    assert dict(zip(MATMUL.labels, found["features_out"], strict=True)) == {
+        "qkv": 3072,
+        "attention_output": 4096,
+        "ffn_in": 14336,
+        "ffn_out": 4096,
+    }
+    assert found["features_in"] == [4096, 2048, 4096, 7168]

@@ -1,0 +1,92 @@
+"""Data parallelism: how much of its traffic shows, against two streams executed piece by piece, and published volumes."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costmodel.equations.parallelism.data import FullySharded, GradientSync
+from costmodel.symbolic import compile_math
+
+sharded = compile_math(FullySharded.system)
+sync = compile_math(GradientSync.system)
+seconds = st.fractions(0, 10, max_denominator=8)
+shares = st.fractions(0, 1, max_denominator=8)
+ZERO = {
+    0: {"optimizer_sharded": 0, "gradients_sharded": 0, "weights_sharded": 0},
+    1: {"optimizer_sharded": 1, "gradients_sharded": 0, "weights_sharded": 0},
+    2: {"optimizer_sharded": 1, "gradients_sharded": 1, "weights_sharded": 0},
+    3: {"optimizer_sharded": 1, "gradients_sharded": 1, "weights_sharded": 1},
+}
+
+
+def fsdp(gather, scatter, forward, backward, **changes):
+    plain = {"dp": 8, "weights_sharded": 1, "wire_factor": 1, "hidden_share": 1}
+    times = {"gather_layer": gather, "scatter_layer": scatter, "forward_compute": forward, "backward_compute": backward}
+    return sharded(**plain | times | changes)
+
+
+def gradients(zero, micro_batches=1, *, forward=Fraction(0), backward=Fraction(0), **changes):
+    """All-gather and reduce-scatter of 1 s, all-reduce of 2 s."""
+    times = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
+    compute = {"forward_compute": forward, "backward_compute": backward}
+    plain = {"dp": 8, "micro_batches": micro_batches, "wire_factor": 1, "hidden_share": 1}
+    return sync(**ZERO[zero] | times | compute | plain | changes)
+
+
+def streams(computing, communicating):
+    """When the last layer is done: layers one after the other, each as soon as its weights have come, which come one after
+    the other too."""
+    arrived, computed = Fraction(0), Fraction(0)
+    for compute, message in zip(computing, communicating, strict=True):
+        arrived += message
+        computed = max(computed, arrived) + compute
+    return computed
+
+
+@given(seconds, seconds, st.integers(2, 40))
+def test_a_long_row_of_layers_hides_what_fits_behind_the_layer_before(gather, compute, layers):
+    """Per layer max(compute, gather), the first gather shows: executed and in closed form."""
+    executed = streams([compute] * layers, [gather] * layers)
+    shown = fsdp(gather, Fraction(0), compute, Fraction(1))["exposed_forward"]
+    assert executed == layers * (compute + shown) + min(gather, compute)
+
+
+@given(seconds, seconds, seconds, seconds, shares)
+def test_what_shows_lies_between_nothing_hidden_and_all_that_fits(gather, scatter, forward, backward, hidden):
+    found = fsdp(gather, scatter, forward, backward, hidden_share=hidden)
+    for way, compute in (("forward", forward), ("backward", backward)):
+        whole, shown = found[way], found[f"exposed_{way}"]
+        assert max(0, whole - compute) <= shown <= whole
+    best, worst = (fsdp(gather, scatter, forward, backward, hidden_share=share) for share in (1, 0))
+    assert best["exposed_backward"] == max(0, gather + scatter - backward)
+    assert worst["exposed_backward"] == gather + scatter
+
+
+def test_fsdp_moves_half_as_much_again_as_ddp():
+    """Two gathers and a scatter against one all-reduce of the same bytes: 3 (n-1)/n against 2 (n-1)/n."""
+    found = fsdp(1, 1, 0, 0)
+    assert (found["forward"] + found["backward"]) / gradients(0)["gradient"] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(("zero", "gradient", "weight"), [(0, 2, 0), (1, 1, 1), (2, 4, 1), (3, 0, 0)])
+def test_traffic_of_four_micro_batches(zero, gradient, weight):
+    """ZeRO-2 keeps no whole gradient and scatters each time; ZeRO-3's traffic is counted with its layers."""
+    found = gradients(zero, 4)
+    assert (found["gradient"], found["weight"]) == (gradient, weight)
+    assert (found["exposed_gradient"], found["exposed_weight"]) == (gradient, weight)
+
+
+@given(st.integers(0, 2), st.integers(1, 8), seconds, seconds, shares)
+def test_gradients_hide_behind_one_backward_pass_each(zero, micro_batches, forward, backward, hidden):
+    found = gradients(zero, micro_batches, forward=forward, backward=backward, hidden_share=hidden)
+    reductions = micro_batches if zero == 2 else 1
+    assert found["gradient"] - found["exposed_gradient"] == hidden * reductions * min(2 if zero == 0 else 1, backward)
+    assert found["weight"] - found["exposed_weight"] == hidden * min(1 if zero else 0, forward)
+
+
+def test_a_wire_factor_stretches_all_of_it():
+    plain, stretched = gradients(1), gradients(1, wire_factor=3)
+    assert (stretched["gradient"], stretched["weight"]) == (3 * plain["gradient"], 3 * plain["weight"])
+    assert fsdp(1, 1, 0, 0, wire_factor=3)["backward"] == 6

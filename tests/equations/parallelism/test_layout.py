@@ -1,0 +1,97 @@
+"""What a layout makes of a model on a rank, and the rules it must keep, each broken alone."""
+
+import pytest
+from hypothesis import given, settings
+
+from costmodel.equations.parallelism.legality import RULES
+from tests.equations.training.drawn import cases, decoder, on
+
+few = settings(max_examples=settings.default.max_examples // 2)
+GPUS = "dgx-h100:64"
+
+
+@pytest.mark.parametrize(
+    ("layers", "pp", "v", "expected"),
+    [
+        (126, 16, 1, [7, 8, 7]),  # Llama 3.1 405B: a layer less at both ends
+        (126, 16, 8, [7, 8, 7]),
+        (80, 8, 5, [10, 10, 10]),
+        (96, 8, 3, [12, 12, 12]),
+        (30, 8, 4, [3, 4, 3]),
+        (6, 2, 4, [3, 0, 3]),  # 8 slots, two of them for embedding and head
+        (32, 1, 1, [32, 0, 0]),
+        (32, 2, 1, [16, 0, 16]),
+    ],
+)
+def test_layers_of_the_stages(layers, pp, v, expected):
+    machine = f"dgx-h100:{8 * pp}"
+    found = on(decoder(layers=layers), machine, f"pp={pp} v={v}", 1024, 8 * pp)()
+    assert found["stage_layers"] == expected
+    assert found["rule_layers"] == found["rule_depth"] == 1
+    assert sum(n * count for n, count in zip(found["stage_layers"], (1, max(0, pp - 2), 1), strict=True)) == layers
+
+
+@few
+@given(cases())
+def test_micro_batches_of_all_ranks_are_the_batch(case):
+    found = case()
+    layout = case.layout
+    assert found["micro_batches"] * layout.micro_batch_size * layout.dp == case.workload.global_batch
+    assert found["tokens"] == layout.micro_batch_size * case.workload.sequence_length
+
+
+@few
+@given(cases(least_tp=2))
+def test_only_norms_and_biases_are_not_split(case):
+    """A rank's weights of a layer, times tp, exceed the layer by the copies of what every rank holds."""
+    alone = case.laid(tp=1, dp=case.layout.dp * case.layout.tp, sequence_parallel=False)()
+    found = case()
+    copies = (case.layout.tp - 1) * found["layer_whole_parameters"]
+    assert case.layout.tp * found["layer_parameters"] == pytest.approx(alone["layer_parameters"] + copies, rel=1e-12)
+    assert found["layer_whole_parameters"] < 0.05 * alone["layer_parameters"]
+
+
+BROKEN = {
+    "rule_heads": (decoder(heads=20, kv_heads=4), "tp=8"),
+    "rule_kv_heads": (decoder(heads=48, kv_heads=12), "tp=16"),
+    "rule_ffn": (decoder(ffn_size=4100), "tp=8"),
+    "rule_layers": (decoder(layers=7), "pp=4"),
+    "rule_depth": (decoder(layers=2), "pp=4"),
+    "rule_batch": (decoder(), "mbs=3"),
+    "rule_interleaved": (decoder(layers=16), "pp=4 v=2 mbs=4"),
+    "rule_sequence": (decoder(), "tp=1 sp=1"),
+    "rule_sharding": (decoder(layers=64), "pp=64 dp=1 zero=1"),
+}
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_each_rule_is_broken_alone(rule):
+    model, layout = BROKEN[rule]
+    found = on(model, GPUS, layout, 1024, 64)()
+    assert [name for name in RULES if found[name] != 1] == [rule]
+    assert found["legal"] == 0
+
+
+def test_every_rule_is_here():
+    assert set(BROKEN) == set(RULES)
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2, 4, 8, 16, 32])
+def test_key_value_heads_are_split_or_copied(kv_heads):
+    found = on(decoder(heads=32, kv_heads=kv_heads), GPUS, "tp=8", 1024, 64)()
+    assert found["legal"] == 1
+
+
+@pytest.mark.parametrize(
+    ("layout", "rule"),
+    [
+        ("pp=1 v=2", "rule_interleaved"),  # chunks need stages
+        ("pp=4 schedule=interleaved v=1", "rule_interleaved"),  # interleaving needs chunks
+        ("pp=4 schedule=1f1b v=2", "rule_interleaved"),  # chunks need interleaving
+        ("pp=4 v=2 dp=16 mbs=2", "rule_interleaved"),  # two micro-batches over four stages
+        ("tp=8 sp=1", "rule_sequence"),  # 1020 tokens over eight ranks
+    ],
+)
+def test_other_ways_to_break_a_rule(layout, rule):
+    found = on(decoder(layers=16), GPUS, layout, 1020, 64)()
+    assert [name for name in RULES if found[name] != 1] == [rule]
