@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from pprint import pformat
 
 from costmodel.symbolic import math_module, numpy_module
+from costmodel.symbolic.reference import chapters, section
 
 ROOT = Path(__file__).resolve().parent.parent
 RESOURCES = ("ports", "nics", "uplinks", "slowest", "links", "dcn")
@@ -23,7 +26,10 @@ def collectives_math() -> str:
     from costmodel.equations.collectives.point_to_point import Message
     from costmodel.equations.collectives.rates import Rates
 
-    chapters = {algorithm.function: algorithm.chapter for algorithm in ALGORITHMS} | {"message": Message, "rates": Rates}
+    chapters = {algorithm.function: algorithm.chapter for algorithm in ALGORITHMS} | {
+        "message": Message,
+        "rates": Rates,
+    }
     functions = {name: (chapter.system, list(chapter.system.equations)) for name, chapter in chapters.items()}
     source = math_module("The textbook forms of collectives, one function an algorithm.", functions)
     return f"{source}\n\nOPERATIONS = {OPERATIONS!r}\n"
@@ -47,7 +53,9 @@ def economics_math() -> str:
     """What a training run takes."""
     from costmodel.equations.economics import Economics
 
-    return math_module("What a training run takes.", {"economics": (Economics.system, list(Economics.system.equations))})
+    return math_module(
+        "What a training run takes.", {"economics": (Economics.system, list(Economics.system.equations))}
+    )
 
 
 def training_math(kind: str) -> str:
@@ -65,7 +73,9 @@ def training_numpy(kind: str) -> str:
     from costmodel.equations.axes import PRODUCT_AXES
     from costmodel.equations.tables import LEVELS, SEARCHED, STEPS
 
-    return numpy_module(f"Training steps on {kind}, over tables of layouts.", STEPS[kind].system, SEARCHED, PRODUCT_AXES, LEVELS[kind])
+    return numpy_module(
+        f"Training steps on {kind}, over tables of layouts.", STEPS[kind].system, SEARCHED, PRODUCT_AXES, LEVELS[kind]
+    )
 
 
 def group_math(kind: str) -> str:
@@ -97,7 +107,24 @@ def group_math(kind: str) -> str:
     return f"{source}\n\nALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {pformat(table, width=120, sort_dicts=False)}\n"
 
 
+def equations_reference() -> str:
+    """Every equation of the model, file by file."""
+    from costmodel import equations
+    from costmodel.equations.axes import PRODUCT_AXES
+
+    names = sorted(found.name for found in walk_packages(equations.__path__, "costmodel.equations."))
+    modules = [module for module in map(import_module, names) if chapters(module)]
+    labels = {axis.name: axis.labels for axis in PRODUCT_AXES if axis.labels}
+    intro = (
+        "# Equations\n\nWritten by `python -m costmodel.generate` from the chapters in costmodel/equations. A chapter may "
+        "hold others as parts; their quantities carry the part's name in front. `costmodel explain` shows the tree under "
+        "a quantity with numbers put in."
+    )
+    return "\n\n".join([intro, *(section(module, labels) for module in modules)]) + "\n"
+
+
 TARGETS: dict[str, Callable[[], str]] = {
+    "docs/reference/equations.md": equations_reference,
     "costmodel/generated/collectives_math.py": collectives_math,
     "costmodel/generated/group_switch_math.py": lambda: group_math("switches"),
     "costmodel/generated/group_torus_math.py": lambda: group_math("torus"),

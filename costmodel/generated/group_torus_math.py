@@ -48,7 +48,7 @@ def times(*, S: Any, dcn_bandwidth: Any, dcn_share: Any, size_x: Any, size_y: An
     ordered_load = min(size_x * (size_y * z_shards + y_shards) + x_shards, size_x * (size_z * y_shards + z_shards) + x_shards, size_y * (size_z * x_shards + z_shards) + y_shards, size_y * (size_x * z_shards + x_shards) + y_shards, size_z * (size_x * y_shards + x_shards) + z_shards, size_z * (size_y * x_shards + y_shards) + z_shards) / ranks  # payloads over a link in an all-gather, axis after axis in the best order
     all_gather_in_turn_all_gather_bandwidth = S * ordered_load / link  # what the busiest link carries
     all_gather_one_order_links = all_gather_in_turn_all_gather_bandwidth  # axis after axis
-    all_gather_one_order = all_gather_one_order_dcn + all_gather_one_order_latency + all_gather_one_order_links  # one axis after the other; slices before or after
+    all_gather_one_order = all_gather_one_order_dcn + all_gather_one_order_latency + all_gather_one_order_links if axes > 1 else inf  # one axis after the other; slices before or after
     n = ranks * slices  # ranks in the group
     all_gather = min(all_gather_equal_split, all_gather_one_order) if n > 1 else 0  # by the fastest algorithm
     reduce_scatter_across_all_gather_bandwidth = S * (slices - 1) / (dcn * ranks * slices)  # each step passes one shard
@@ -64,7 +64,7 @@ def times(*, S: Any, dcn_bandwidth: Any, dcn_share: Any, size_x: Any, size_y: An
     reduce_scatter_one_order_latency = reduce_scatter_start  # hops inside the slices, steps between them
     reduce_scatter_in_turn_all_gather_bandwidth = S * ordered_load / link  # what the busiest link carries
     reduce_scatter_one_order_links = reduce_scatter_in_turn_all_gather_bandwidth  # axis after axis
-    reduce_scatter_one_order = reduce_scatter_one_order_dcn + reduce_scatter_one_order_latency + reduce_scatter_one_order_links  # one axis after the other; slices before or after
+    reduce_scatter_one_order = reduce_scatter_one_order_dcn + reduce_scatter_one_order_latency + reduce_scatter_one_order_links if axes > 1 else inf  # one axis after the other; slices before or after
     reduce_scatter = min(reduce_scatter_equal_split, reduce_scatter_one_order) if n > 1 else 0  # by the fastest algorithm
     all_reduce_across_all_gather_bandwidth = S * (slices - 1) / (dcn * ranks * slices)  # each step passes one shard
     all_reduce_own_share = 2 * all_reduce_across_all_gather_bandwidth  # each chip's own share between the slices
@@ -79,7 +79,7 @@ def times(*, S: Any, dcn_bandwidth: Any, dcn_share: Any, size_x: Any, size_y: An
     all_reduce_one_order_latency = all_reduce_start  # hops inside the slices, steps between them
     all_reduce_in_turn_all_gather_bandwidth = S * ordered_load / link  # what the busiest link carries
     all_reduce_one_order_links = 2 * all_reduce_in_turn_all_gather_bandwidth  # axis after axis
-    all_reduce_one_order = all_reduce_one_order_dcn + all_reduce_one_order_latency + all_reduce_one_order_links  # one axis after the other; slices before or after
+    all_reduce_one_order = all_reduce_one_order_dcn + all_reduce_one_order_latency + all_reduce_one_order_links if axes > 1 else inf  # one axis after the other; slices before or after
     all_reduce = min(all_reduce_equal_split, all_reduce_one_order) if n > 1 else 0  # by the fastest algorithm
     all_to_all_direct_dcn = S * (1 - 1 / slices) / dcn  # blocks for other slices
     all_to_all_direct_latency = launch_latency + max(hop_latency * hops, dcn_latency if slices > 1 else 0)  # to the farthest rank, or one step between slices
@@ -259,7 +259,7 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'equal_split'
                               'approximate': '',
                               'source': 'counted cable by cable; what one fixed division of the bytes over the orders '
                                         'of axes gives',
-                              'valid': ''},
+                              'valid': 'several axes'},
                 'best_split': {'resources': ('links', 'dcn'),
                                'competes': False,
                                'approximate': 'a lower bound: no compiler is known to divide so on unequal axes',
@@ -283,7 +283,7 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'equal_split'
                                   'approximate': '',
                                   'source': 'counted cable by cable; what one fixed division of the bytes over the '
                                             'orders of axes gives',
-                                  'valid': ''},
+                                  'valid': 'several axes'},
                     'best_split': {'resources': ('links', 'dcn'),
                                    'competes': False,
                                    'approximate': 'a lower bound: no compiler is known to divide so on unequal axes',
@@ -307,7 +307,7 @@ ALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {'all_gather': {'equal_split'
                               'approximate': '',
                               'source': 'counted cable by cable; what one fixed division of the bytes over the orders '
                                         'of axes gives',
-                              'valid': ''},
+                              'valid': 'several axes'},
                 'best_split': {'resources': ('links', 'dcn'),
                                'competes': False,
                                'approximate': 'a lower bound: no compiler is known to divide so on unequal axes',

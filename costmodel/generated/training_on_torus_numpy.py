@@ -209,7 +209,6 @@ def by_placed_tp(accumulation_accumulation, along_tp_dcn, along_tp_link, backwar
     along_tp_before_x = where(along_tp_axes > 2, (tp_y * tp_z + tp_z + 1) / 3, (tp_y * tp_z + 1) / 2)  # ranks that hold the same when X is taken, on average over the rotated orders
     along_tp_before_y = where(along_tp_axes > 2, (tp_x * tp_z + tp_x + 1) / 3, (tp_x * tp_z + 1) / 2)  # ranks that hold the same when Y is taken, on average over the rotated orders
     along_tp_before_z = where(along_tp_axes > 2, (tp_x * tp_y + tp_y + 1) / 3, (tp_x * tp_y + 1) / 2)  # ranks that hold the same when Z is taken, on average over the rotated orders
-    del along_tp_axes
     along_tp_x_shards = tp_stride_x * (tp_x - 1) / (along_tp_x_closed + 1)  # shards that each of its links carries in an all-gather
     del along_tp_x_closed
     along_tp_y_shards = tp_stride_y * (tp_y - 1) / (along_tp_y_closed + 1)  # shards that each of its links carries in an all-gather
@@ -232,7 +231,7 @@ def by_placed_tp(accumulation_accumulation, along_tp_dcn, along_tp_link, backwar
     along_tp_all_gather_in_turn_all_gather_bandwidth = along_tp_ordered_load * hidden_state_bytes / along_tp_link  # what the busiest link carries
     along_tp_all_gather_one_order_links = along_tp_all_gather_in_turn_all_gather_bandwidth  # axis after axis
     del along_tp_all_gather_in_turn_all_gather_bandwidth
-    along_tp_all_gather_one_order = along_tp_all_gather_one_order_dcn + along_tp_all_gather_one_order_latency + along_tp_all_gather_one_order_links  # one axis after the other; slices before or after
+    along_tp_all_gather_one_order = where(along_tp_axes > 1, along_tp_all_gather_one_order_dcn + along_tp_all_gather_one_order_latency + along_tp_all_gather_one_order_links, inf)  # one axis after the other; slices before or after
     del along_tp_all_gather_one_order_dcn, along_tp_all_gather_one_order_latency, along_tp_all_gather_one_order_links
     along_tp_n = along_tp_ranks * tp_slices  # ranks in the group
     along_tp_all_gather = where(along_tp_n > 1, minimum(along_tp_all_gather_equal_split, along_tp_all_gather_one_order), 0)  # by the fastest algorithm
@@ -257,7 +256,7 @@ def by_placed_tp(accumulation_accumulation, along_tp_dcn, along_tp_link, backwar
     along_tp_all_reduce_in_turn_all_gather_bandwidth = along_tp_ordered_load * hidden_state_bytes / along_tp_link  # what the busiest link carries
     along_tp_all_reduce_one_order_links = 2 * along_tp_all_reduce_in_turn_all_gather_bandwidth  # axis after axis
     del along_tp_all_reduce_in_turn_all_gather_bandwidth
-    along_tp_all_reduce_one_order = along_tp_all_reduce_one_order_dcn + along_tp_all_reduce_one_order_latency + along_tp_all_reduce_one_order_links  # one axis after the other; slices before or after
+    along_tp_all_reduce_one_order = where(along_tp_axes > 1, along_tp_all_reduce_one_order_dcn + along_tp_all_reduce_one_order_latency + along_tp_all_reduce_one_order_links, inf)  # one axis after the other; slices before or after
     del along_tp_all_reduce_one_order_dcn, along_tp_all_reduce_one_order_latency, along_tp_all_reduce_one_order_links
     along_tp_all_reduce = where(along_tp_n > 1, minimum(along_tp_all_reduce_equal_split, along_tp_all_reduce_one_order), 0)  # by the fastest algorithm
     del along_tp_all_reduce_equal_split, along_tp_all_reduce_one_order
@@ -284,8 +283,8 @@ def by_placed_tp(accumulation_accumulation, along_tp_dcn, along_tp_link, backwar
     del along_tp_ordered_load
     along_tp_reduce_scatter_one_order_links = along_tp_reduce_scatter_in_turn_all_gather_bandwidth  # axis after axis
     del along_tp_reduce_scatter_in_turn_all_gather_bandwidth
-    along_tp_reduce_scatter_one_order = along_tp_reduce_scatter_one_order_dcn + along_tp_reduce_scatter_one_order_latency + along_tp_reduce_scatter_one_order_links  # one axis after the other; slices before or after
-    del along_tp_reduce_scatter_one_order_dcn, along_tp_reduce_scatter_one_order_latency, along_tp_reduce_scatter_one_order_links
+    along_tp_reduce_scatter_one_order = where(along_tp_axes > 1, along_tp_reduce_scatter_one_order_dcn + along_tp_reduce_scatter_one_order_latency + along_tp_reduce_scatter_one_order_links, inf)  # one axis after the other; slices before or after
+    del along_tp_axes, along_tp_reduce_scatter_one_order_dcn, along_tp_reduce_scatter_one_order_latency, along_tp_reduce_scatter_one_order_links
     along_tp_reduce_scatter = where(along_tp_n > 1, minimum(along_tp_reduce_scatter_equal_split, along_tp_reduce_scatter_one_order), 0)  # by the fastest algorithm
     del along_tp_n, along_tp_reduce_scatter_equal_split, along_tp_reduce_scatter_one_order
     tensor_forward = where(tp > 1, where(sequence_parallel == 0, 2 * along_tp_all_reduce, 2 * (along_tp_all_gather + along_tp_reduce_scatter)), 0)  # communication of a layer, forward
@@ -385,7 +384,6 @@ def by_placed_dp(dcn_latency, dp_ring_x, dp_ring_y, dp_ring_z, dp_slices, dp_str
     gradients_of_stage_before_x = where(gradients_of_stage_axes > 2, (dp_y * dp_z + dp_z + 1) / 3, (dp_y * dp_z + 1) / 2)  # ranks that hold the same when X is taken, on average over the rotated orders
     gradients_of_stage_before_y = where(gradients_of_stage_axes > 2, (dp_x * dp_z + dp_x + 1) / 3, (dp_x * dp_z + 1) / 2)  # ranks that hold the same when Y is taken, on average over the rotated orders
     gradients_of_stage_before_z = where(gradients_of_stage_axes > 2, (dp_x * dp_y + dp_y + 1) / 3, (dp_x * dp_y + 1) / 2)  # ranks that hold the same when Z is taken, on average over the rotated orders
-    del gradients_of_stage_axes
     gradients_of_stage_x_shards = dp_stride_x * (dp_x - 1) / (gradients_of_stage_x_closed + 1)  # shards that each of its links carries in an all-gather
     del gradients_of_stage_x_closed
     gradients_of_stage_y_shards = dp_stride_y * (dp_y - 1) / (gradients_of_stage_y_closed + 1)  # shards that each of its links carries in an all-gather
@@ -408,7 +406,7 @@ def by_placed_dp(dcn_latency, dp_ring_x, dp_ring_y, dp_ring_z, dp_slices, dp_str
     gradients_of_stage_all_reduce_in_turn_all_gather_bandwidth = gradient_wire_bytes * gradients_of_stage_ordered_load * maximum.reduce(stage_parameters, axis=-3, keepdims=True) / gradients_of_stage_link  # what the busiest link carries
     gradients_of_stage_all_reduce_one_order_links = 2 * gradients_of_stage_all_reduce_in_turn_all_gather_bandwidth  # axis after axis
     del gradients_of_stage_all_reduce_in_turn_all_gather_bandwidth
-    gradients_of_stage_all_reduce_one_order = gradients_of_stage_all_reduce_one_order_dcn + gradients_of_stage_all_reduce_one_order_latency + gradients_of_stage_all_reduce_one_order_links  # one axis after the other; slices before or after
+    gradients_of_stage_all_reduce_one_order = where(gradients_of_stage_axes > 1, gradients_of_stage_all_reduce_one_order_dcn + gradients_of_stage_all_reduce_one_order_latency + gradients_of_stage_all_reduce_one_order_links, inf)  # one axis after the other; slices before or after
     del gradients_of_stage_all_reduce_one_order_dcn, gradients_of_stage_all_reduce_one_order_latency, gradients_of_stage_all_reduce_one_order_links
     gradients_of_stage_n = dp_slices * gradients_of_stage_ranks  # ranks in the group
     gradients_of_stage_all_reduce = where(gradients_of_stage_n > 1, minimum(gradients_of_stage_all_reduce_equal_split, gradients_of_stage_all_reduce_one_order), 0)  # by the fastest algorithm
@@ -436,8 +434,8 @@ def by_placed_dp(dcn_latency, dp_ring_x, dp_ring_y, dp_ring_z, dp_slices, dp_str
     del gradients_of_stage_ordered_load
     gradients_of_stage_reduce_scatter_one_order_links = gradients_of_stage_reduce_scatter_in_turn_all_gather_bandwidth  # axis after axis
     del gradients_of_stage_reduce_scatter_in_turn_all_gather_bandwidth
-    gradients_of_stage_reduce_scatter_one_order = gradients_of_stage_reduce_scatter_one_order_dcn + gradients_of_stage_reduce_scatter_one_order_latency + gradients_of_stage_reduce_scatter_one_order_links  # one axis after the other; slices before or after
-    del gradients_of_stage_reduce_scatter_one_order_dcn, gradients_of_stage_reduce_scatter_one_order_latency, gradients_of_stage_reduce_scatter_one_order_links
+    gradients_of_stage_reduce_scatter_one_order = where(gradients_of_stage_axes > 1, gradients_of_stage_reduce_scatter_one_order_dcn + gradients_of_stage_reduce_scatter_one_order_latency + gradients_of_stage_reduce_scatter_one_order_links, inf)  # one axis after the other; slices before or after
+    del gradients_of_stage_axes, gradients_of_stage_reduce_scatter_one_order_dcn, gradients_of_stage_reduce_scatter_one_order_latency, gradients_of_stage_reduce_scatter_one_order_links
     gradients_of_stage_reduce_scatter = where(gradients_of_stage_n > 1, minimum(gradients_of_stage_reduce_scatter_equal_split, gradients_of_stage_reduce_scatter_one_order), 0)  # by the fastest algorithm
     del gradients_of_stage_n, gradients_of_stage_reduce_scatter_equal_split, gradients_of_stage_reduce_scatter_one_order
     sync_one_reduction = dp_wire_factor * where(optimizer_sharded > 0, gradients_of_stage_reduce_scatter, gradients_of_stage_all_reduce)  # of all gradients of a stage
@@ -468,7 +466,6 @@ def by_placed_dp(dcn_latency, dp_ring_x, dp_ring_y, dp_ring_z, dp_slices, dp_str
     weights_of_stage_before_x = where(weights_of_stage_axes > 2, (dp_y * dp_z + dp_z + 1) / 3, (dp_y * dp_z + 1) / 2)  # ranks that hold the same when X is taken, on average over the rotated orders
     weights_of_stage_before_y = where(weights_of_stage_axes > 2, (dp_x * dp_z + dp_x + 1) / 3, (dp_x * dp_z + 1) / 2)  # ranks that hold the same when Y is taken, on average over the rotated orders
     weights_of_stage_before_z = where(weights_of_stage_axes > 2, (dp_x * dp_y + dp_y + 1) / 3, (dp_x * dp_y + 1) / 2)  # ranks that hold the same when Z is taken, on average over the rotated orders
-    del weights_of_stage_axes
     weights_of_stage_x_shards = dp_stride_x * (dp_x - 1) / (weights_of_stage_x_closed + 1)  # shards that each of its links carries in an all-gather
     del weights_of_stage_x_closed
     weights_of_stage_y_shards = dp_stride_y * (dp_y - 1) / (weights_of_stage_y_closed + 1)  # shards that each of its links carries in an all-gather
@@ -493,8 +490,8 @@ def by_placed_dp(dcn_latency, dp_ring_x, dp_ring_y, dp_ring_z, dp_slices, dp_str
     del weights_of_stage_ordered_load
     weights_of_stage_all_gather_one_order_links = weights_of_stage_all_gather_in_turn_all_gather_bandwidth  # axis after axis
     del weights_of_stage_all_gather_in_turn_all_gather_bandwidth
-    weights_of_stage_all_gather_one_order = weights_of_stage_all_gather_one_order_dcn + weights_of_stage_all_gather_one_order_latency + weights_of_stage_all_gather_one_order_links  # one axis after the other; slices before or after
-    del weights_of_stage_all_gather_one_order_dcn, weights_of_stage_all_gather_one_order_latency, weights_of_stage_all_gather_one_order_links
+    weights_of_stage_all_gather_one_order = where(weights_of_stage_axes > 1, weights_of_stage_all_gather_one_order_dcn + weights_of_stage_all_gather_one_order_latency + weights_of_stage_all_gather_one_order_links, inf)  # one axis after the other; slices before or after
+    del weights_of_stage_all_gather_one_order_dcn, weights_of_stage_all_gather_one_order_latency, weights_of_stage_all_gather_one_order_links, weights_of_stage_axes
     weights_of_stage_n = dp_slices * weights_of_stage_ranks  # ranks in the group
     del weights_of_stage_ranks
     weights_of_stage_all_gather = where(weights_of_stage_n > 1, minimum(weights_of_stage_all_gather_equal_split, weights_of_stage_all_gather_one_order), 0)  # by the fastest algorithm
@@ -527,7 +524,6 @@ def by_placed_dp(dcn_latency, dp_ring_x, dp_ring_y, dp_ring_z, dp_slices, dp_str
     gradients_of_layer_before_x = where(gradients_of_layer_axes > 2, (dp_y * dp_z + dp_z + 1) / 3, (dp_y * dp_z + 1) / 2)  # ranks that hold the same when X is taken, on average over the rotated orders
     gradients_of_layer_before_y = where(gradients_of_layer_axes > 2, (dp_x * dp_z + dp_x + 1) / 3, (dp_x * dp_z + 1) / 2)  # ranks that hold the same when Y is taken, on average over the rotated orders
     gradients_of_layer_before_z = where(gradients_of_layer_axes > 2, (dp_x * dp_y + dp_y + 1) / 3, (dp_x * dp_y + 1) / 2)  # ranks that hold the same when Z is taken, on average over the rotated orders
-    del gradients_of_layer_axes
     gradients_of_layer_x_shards = dp_stride_x * (dp_x - 1) / (gradients_of_layer_x_closed + 1)  # shards that each of its links carries in an all-gather
     del gradients_of_layer_x_closed
     gradients_of_layer_y_shards = dp_stride_y * (dp_y - 1) / (gradients_of_layer_y_closed + 1)  # shards that each of its links carries in an all-gather
@@ -552,8 +548,8 @@ def by_placed_dp(dcn_latency, dp_ring_x, dp_ring_y, dp_ring_z, dp_slices, dp_str
     del gradients_of_layer_ordered_load
     gradients_of_layer_reduce_scatter_one_order_links = gradients_of_layer_reduce_scatter_in_turn_all_gather_bandwidth  # axis after axis
     del gradients_of_layer_reduce_scatter_in_turn_all_gather_bandwidth
-    gradients_of_layer_reduce_scatter_one_order = gradients_of_layer_reduce_scatter_one_order_dcn + gradients_of_layer_reduce_scatter_one_order_latency + gradients_of_layer_reduce_scatter_one_order_links  # one axis after the other; slices before or after
-    del gradients_of_layer_reduce_scatter_one_order_dcn, gradients_of_layer_reduce_scatter_one_order_latency, gradients_of_layer_reduce_scatter_one_order_links
+    gradients_of_layer_reduce_scatter_one_order = where(gradients_of_layer_axes > 1, gradients_of_layer_reduce_scatter_one_order_dcn + gradients_of_layer_reduce_scatter_one_order_latency + gradients_of_layer_reduce_scatter_one_order_links, inf)  # one axis after the other; slices before or after
+    del gradients_of_layer_axes, gradients_of_layer_reduce_scatter_one_order_dcn, gradients_of_layer_reduce_scatter_one_order_latency, gradients_of_layer_reduce_scatter_one_order_links
     gradients_of_layer_reduce_scatter = where(gradients_of_layer_n > 1, minimum(gradients_of_layer_reduce_scatter_equal_split, gradients_of_layer_reduce_scatter_one_order), 0)  # by the fastest algorithm
     del gradients_of_layer_n, gradients_of_layer_reduce_scatter_equal_split, gradients_of_layer_reduce_scatter_one_order
     weights_of_layer_ranks = dp_x * dp_y * dp_z  # ranks in the group
@@ -581,7 +577,6 @@ def by_placed_dp(dcn_latency, dp_ring_x, dp_ring_y, dp_ring_z, dp_slices, dp_str
     weights_of_layer_before_x = where(weights_of_layer_axes > 2, (dp_y * dp_z + dp_z + 1) / 3, (dp_y * dp_z + 1) / 2)  # ranks that hold the same when X is taken, on average over the rotated orders
     weights_of_layer_before_y = where(weights_of_layer_axes > 2, (dp_x * dp_z + dp_x + 1) / 3, (dp_x * dp_z + 1) / 2)  # ranks that hold the same when Y is taken, on average over the rotated orders
     weights_of_layer_before_z = where(weights_of_layer_axes > 2, (dp_x * dp_y + dp_y + 1) / 3, (dp_x * dp_y + 1) / 2)  # ranks that hold the same when Z is taken, on average over the rotated orders
-    del weights_of_layer_axes
     weights_of_layer_x_shards = dp_stride_x * (dp_x - 1) / (weights_of_layer_x_closed + 1)  # shards that each of its links carries in an all-gather
     del weights_of_layer_x_closed
     weights_of_layer_y_shards = dp_stride_y * (dp_y - 1) / (weights_of_layer_y_closed + 1)  # shards that each of its links carries in an all-gather
@@ -606,8 +601,8 @@ def by_placed_dp(dcn_latency, dp_ring_x, dp_ring_y, dp_ring_z, dp_slices, dp_str
     del weights_of_layer_ordered_load
     weights_of_layer_all_gather_one_order_links = weights_of_layer_all_gather_in_turn_all_gather_bandwidth  # axis after axis
     del weights_of_layer_all_gather_in_turn_all_gather_bandwidth
-    weights_of_layer_all_gather_one_order = weights_of_layer_all_gather_one_order_dcn + weights_of_layer_all_gather_one_order_latency + weights_of_layer_all_gather_one_order_links  # one axis after the other; slices before or after
-    del weights_of_layer_all_gather_one_order_dcn, weights_of_layer_all_gather_one_order_latency, weights_of_layer_all_gather_one_order_links
+    weights_of_layer_all_gather_one_order = where(weights_of_layer_axes > 1, weights_of_layer_all_gather_one_order_dcn + weights_of_layer_all_gather_one_order_latency + weights_of_layer_all_gather_one_order_links, inf)  # one axis after the other; slices before or after
+    del weights_of_layer_all_gather_one_order_dcn, weights_of_layer_all_gather_one_order_latency, weights_of_layer_all_gather_one_order_links, weights_of_layer_axes
     weights_of_layer_n = dp_slices * weights_of_layer_ranks  # ranks in the group
     del weights_of_layer_ranks
     weights_of_layer_all_gather = where(weights_of_layer_n > 1, minimum(weights_of_layer_all_gather_equal_split, weights_of_layer_all_gather_one_order), 0)  # by the fastest algorithm

@@ -78,9 +78,10 @@ class ShardsOnTorus(Chapter):
     one_order_dcn = equation(seconds, own_share, "each chip's own share")
     one_order = equation(
         seconds,
-        one_order_latency + one_order_links + one_order_dcn,
+        select(at.axes > 1, one_order_latency + one_order_links + one_order_dcn, infinite),
         "one axis after the other; slices before or after",
         source=ORDERS,
+        valid="several axes",
     )
 
     ideally = part(AlongAxes, share=at.best_load, hops=at.hops, alpha=at.hop_latency, W=at.link)
