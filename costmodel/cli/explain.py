@@ -42,7 +42,9 @@ def explain(
     batch: Batch = None,
     dtype: Dtype = None,
     size: Annotated[str | None, typer.Option("--size", metavar="SIZE", help="Payload of a collective.")] = None,
-    group: Annotated[int | None, typer.Option("--group", metavar="RANKS", help="Of a collective; default: all.")] = None,
+    group: Annotated[
+        int | None, typer.Option("--group", metavar="RANKS", help="Of a collective; default: all.")
+    ] = None,
     stride: Annotated[int, typer.Option("--stride", metavar="RANKS", help="From one of the group to the next.")] = 1,
     axes: Annotated[str | None, typer.Option("--axes", metavar="AXES", help="On a torus, those of the group.")] = None,
     depth: Annotated[

@@ -143,7 +143,7 @@ def timings(operation: str, size: int, group: Group, dtype: str, routing: Routin
         )
         return [alone]
     module = import_module(f"costmodel.generated.group_{'torus' if group.machine.is_torus else 'switch'}_math")
-    values = module.times(**_inputs(size, group, dtype, routing))
+    values = module.times(**inputs(size, group, dtype, routing))
     name = operation.replace("-", "_")
     found = []
     for algorithm, facts in module.ALGORITHMS[name].items():
@@ -168,7 +168,7 @@ def timings(operation: str, size: int, group: Group, dtype: str, routing: Routin
     return sorted(found, key=lambda timing: timing.time_s)
 
 
-def _inputs(size: int, group: Group, dtype: str, routing: Routing | None) -> dict[str, float]:
+def inputs(size: int, group: Group, dtype: str, routing: Routing | None) -> dict[str, float]:
     """What the equations of the group take; without a router, one token of no bytes for each rank."""
     router = routing or Routing(1, 0, group.ranks, 1)
     token_bytes = router.hidden_size * ELEMENT_BYTES[dtype]

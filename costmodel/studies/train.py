@@ -95,13 +95,13 @@ def train(
     found, notes = [], []
     for model in several:
         question = ask(model, machine, opened, sequence_length=sequence_length, batch=batch, tokens=tokens, dtype=dtype)
-        workload, chosen = _settle(question, layout, opened)
+        workload, chosen = settle(question, layout, opened)
         found.append(estimate(workload, chosen, opened, question.train_tokens))
         notes.append(question.said(workload.global_batch))
     return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0]))
 
 
-def _settle(question: Question, layout: str | Layout | None, catalog: Catalog) -> tuple[Workload, Layout]:
+def settle(question: Question, layout: str | Layout | None, catalog: Catalog) -> tuple[Workload, Layout]:
     """The workload with its batch, and the layout: as given, if it keeps the rules, or the best."""
     if layout is None:
         grid = searched(question, catalog)

@@ -46,7 +46,9 @@ def choice(labels: Sequence[str], meaning: str, *axes: Axis, owner: str = "layou
     return _Draft("input", {"unit": count, "meaning": meaning, "axes": axes, "owner": owner, "labels": labels})
 
 
-def equation(unit: Unit, expression: Expression, meaning: str, *, source: str = "", valid: str = "", approximate: str = "") -> Expression:
+def equation(
+    unit: Unit, expression: Expression, meaning: str, *, source: str = "", valid: str = "", approximate: str = ""
+) -> Expression:
     """A definition; `approximate` says why, where the form is not exact."""
     words = {"source": source, "valid": valid, "approximate": approximate}
     return _Draft("define", {"unit": unit, "expression": expression, "meaning": meaning, **words})

@@ -9,6 +9,7 @@ from sympy.printing.latex import LatexPrinter
 
 from costmodel.symbolic import nodes
 from costmodel.symbolic.nodes import Expression
+from costmodel.symbolic.text import plain
 
 _GREEK = re.compile("alpha|beta|gamma|delta|epsilon|eta|theta|kappa|lambda|mu|nu|rho|sigma|tau|phi|chi|psi|omega")
 _NUMBER = re.compile(r"(-?[\d.]+)e([-+]?\d+)")
@@ -74,6 +75,9 @@ class _Printer(LatexPrinter):  # type: ignore[misc]
     def _print_Symbol(self, x: Expression, style: str = "plain") -> str:  # noqa: ARG002, N802  sympy's own
         text = self.show(x.name)
         return rf"\left({text}\right)" if text.startswith("-") else text
+
+    def _print_Float(self, x: Expression) -> str:  # noqa: N802  sympy's own
+        return number(plain(float(x), digits=6))
 
     def _needs_mul_brackets(self, x: Expression, first: bool = False, last: bool = False) -> bool:
         goes_on = isinstance(x, nodes.Reduction) and not last

@@ -87,6 +87,26 @@ def as_records(tree: Quantity) -> list[dict[str, Any]]:
     ]
 
 
+def as_nested(q: Quantity) -> dict[str, Any]:
+    """A tree as nested objects, for JSON."""
+    return {
+        "quantity": q.name,
+        "rows": dict(q.rows),
+        "value": q.held or q.value,
+        "unit": q.unit,
+        "meaning": q.equation.meaning,
+        "expression": q.text,
+        "latex": q.latex,
+        "numbers": q.numbers,
+        "taken": [said(decision) for decision in q.decisions],
+        "owner": q.equation.owner,
+        "source": q.equation.source,
+        "valid": q.equation.valid,
+        "approximate": q.equation.approximate,
+        "parts": [as_nested(part) for part in q.parts],
+    }
+
+
 def said(decision: Decision) -> str:
     """A decision in words."""
     taken = _short(decision.taken)

@@ -18,7 +18,18 @@ RESERVED = frozenset(
     {
         *("FLOP", "BYTE", "SECOND", "system"),
         *("cbrt", "ceil", "floor", "inf", "log", "sqrt"),
-        *("ceil_log2", "floor_log2", "locals", "max", "min", "nearest_whole", "none_drawn", "ones_below", "range", "sum"),
+        *(
+            "ceil_log2",
+            "floor_log2",
+            "locals",
+            "max",
+            "min",
+            "nearest_whole",
+            "none_drawn",
+            "ones_below",
+            "range",
+            "sum",
+        ),
         *("add", "at_largest", "at_smallest", "ceil_log2s", "floor_log2s", "maximum", "minimum", "nearest_wholes"),
         *("none_drawns", "ones_belows", "row", "stacked", "where"),
     }
@@ -92,7 +103,9 @@ class EquationSystem:
     def __getitem__(self, name: str) -> Equation:
         if name not in self.equations:
             hint = nearest(name, self.equations)
-            raise EquationError(f"{self.name} has no quantity {name!r}" + (f"; did you mean {', '.join(hint)}?" if hint else ""))
+            raise EquationError(
+                f"{self.name} has no quantity {name!r}" + (f"; did you mean {', '.join(hint)}?" if hint else "")
+            )
         return self.equations[name]
 
     def add(self, equation: Equation) -> Expression:
@@ -105,15 +118,36 @@ class EquationSystem:
         self.equations[name] = equation
         return equation.symbol
 
-    def input(self, name: str, unit: Unit, meaning: str, axes: Sequence[Axis] = (), *, owner: str = "", labels: Sequence[str] = ()) -> Expression:
+    def input(
+        self,
+        name: str,
+        unit: Unit,
+        meaning: str,
+        axes: Sequence[Axis] = (),
+        *,
+        owner: str = "",
+        labels: Sequence[str] = (),
+    ) -> Expression:
         """Declare an input."""
         over = frozenset(axis.name for axis in axes)
         return self.add(Equation(sp.Symbol(name), unit, meaning, axes=over, owner=owner, labels=tuple(labels)))
 
-    def define(self, name: str, unit: Unit, expression: Expression, meaning: str, *, source: str = "", valid: str = "", approximate: str = "") -> Expression:
+    def define(
+        self,
+        name: str,
+        unit: Unit,
+        expression: Expression,
+        meaning: str,
+        *,
+        source: str = "",
+        valid: str = "",
+        approximate: str = "",
+    ) -> Expression:
         """Define a quantity by an expression over others."""
         stated = sp.sympify(expression)
-        return self.add(Equation(sp.Symbol(name), unit, meaning, stated, source=source, valid=valid, approximate=approximate))
+        return self.add(
+            Equation(sp.Symbol(name), unit, meaning, stated, source=source, valid=valid, approximate=approximate)
+        )
 
     def include(self, other: EquationSystem, prefix: str = "", bind: Mapping[str, Expression] | None = None) -> View:
         """Copy another system's equations, their names prefixed, some of its inputs bound to expressions of this one.
@@ -226,6 +260,10 @@ class EquationSystem:
             for node in sorted(e.expression.atoms(chosen), key=str):
                 allowed = self.labels(node.args[0])
                 known = ", ".join(allowed)
-                problems += [f"{e.name}: chooses {label!r}, not among {known}" for label in node.options if label not in allowed]
-                problems += [f"{e.name}: has no formula for {label!r}" for label in allowed if label not in node.options]
+                problems += [
+                    f"{e.name}: chooses {label!r}, not among {known}" for label in node.options if label not in allowed
+                ]
+                problems += [
+                    f"{e.name}: has no formula for {label!r}" for label in allowed if label not in node.options
+                ]
         return problems

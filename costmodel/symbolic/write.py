@@ -101,7 +101,9 @@ class PythonWriter:
         top = " * ".join(self.at(f, POWER if i else MULTIPLY) for i, f in enumerate(above)) or "1"
         if not below:
             return top, MULTIPLY
-        bottom = self.at(below[0], POWER) if len(below) == 1 else "(" + " * ".join(self.at(f, POWER) for f in below) + ")"
+        bottom = (
+            self.at(below[0], POWER) if len(below) == 1 else "(" + " * ".join(self.at(f, POWER) for f in below) + ")"
+        )
         return f"{top} / {bottom}", MULTIPLY
 
     def power(self, x: Expression) -> Code:

@@ -113,7 +113,9 @@ def math_function(name: str, system: EquationSystem, wanted: Iterable[str], loop
     return "\n".join([f"def {name}({signature}) -> dict[str, Any]:", title, *lines, "    return locals()"])
 
 
-def math_module(meaning: str, functions: Mapping[str, tuple[EquationSystem, Iterable[str]]], looped: Sequence[Axis] = ()) -> str:
+def math_module(
+    meaning: str, functions: Mapping[str, tuple[EquationSystem, Iterable[str]]], looped: Sequence[Axis] = ()
+) -> str:
     """Source of a module with one function for each system."""
     bodies = [math_function(name, system, wanted, looped) for name, (system, wanted) in functions.items()]
     meanings = {name: system[name].meaning for system, wanted in functions.values() for name in wanted}

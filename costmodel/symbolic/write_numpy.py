@@ -81,7 +81,9 @@ class NumpyWriter(PythonWriter):
             labels = self.system.labels(x.args[0])
             picked = self.write(x.args[0])
             *first, (_, last) = x.options.items()
-            code = "".join(f"where({picked} == {labels.index(label)}, {self.write(formula)}, " for label, formula in first)
+            code = "".join(
+                f"where({picked} == {labels.index(label)}, {self.write(formula)}, " for label, formula in first
+            )
             return code + self.write(last) + ")" * len(first), ATOM
         if isinstance(x, nodes.at_row):
             return f"row({self.write(x.args[0])}, {self.dimension(x.args[1].name)}, {int(x.args[2])})", ATOM
@@ -107,7 +109,13 @@ class NumpyWriter(PythonWriter):
         return f"{function}.reduce({self.write(x.args[0])}, axis={self.dimension(x.axis)}, keepdims=True)", ATOM
 
 
-def numpy_module(meaning: str, system: EquationSystem, wanted: Iterable[str], order: Sequence[Axis], levels: Mapping[str, Sequence[str]]) -> str:
+def numpy_module(
+    meaning: str,
+    system: EquationSystem,
+    wanted: Iterable[str],
+    order: Sequence[Axis],
+    levels: Mapping[str, Sequence[str]],
+) -> str:
     """Source of the module that evaluates `wanted` on tables.
 
     Args:
@@ -125,7 +133,9 @@ def numpy_module(meaning: str, system: EquationSystem, wanted: Iterable[str], or
     for e in equations:
         if strange := axes[e.name] - columns - {axis.name for axis in order}:
             raise EquationError(f"{e.name} varies along {', '.join(sorted(strange))}: neither product axis nor column")
-    level_of = {e.name: next(name for name, held in levels.items() if axes[e.name] & columns <= set(held)) for e in equations}
+    level_of = {
+        e.name: next(name for name, held in levels.items() if axes[e.name] & columns <= set(held)) for e in equations
+    }
     writer = NumpyWriter(system, axes, order)
     spec: dict[str, tuple[list[str], list[str]]] = {}
     functions = []

@@ -1,0 +1,298 @@
+"""`explain`: what a formula says, in symbols and with the numbers of one answer put in.
+
+A quantity is named `SUBJECT.NAME`, or NAME alone where that says enough. Subjects are the training step, the collectives of
+a group of ranks, and what a model is made of. This is the one study that reads the equations themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.errors import EquationError, InputError
+from costmodel.studies.explanations import ExplainAnswer, Form, Quantities, Regime
+
+if TYPE_CHECKING:
+    from costmodel.catalog.entries import Model
+    from costmodel.search.layout import Layout
+    from costmodel.symbolic import Axis, EquationSystem
+    from costmodel.symbolic.point import Point
+
+SUBJECTS = {
+    "training": "one training step, time and memory",
+    "collective": "the collectives of a group of ranks, by every algorithm",
+    "model": "parameters and FLOPs of a model",
+}
+
+
+def quantities() -> Quantities:
+    """The quantities that answer something by themselves; all that they are made of can be explained too."""
+    from costmodel.equations.collectives.group_on_switches import ALGORITHMS_ON_SWITCHES
+    from costmodel.equations.tables import reported
+
+    training, _ = _systems("training")[0]
+    names: dict[str, Iterable[str]] = {
+        "training": [name for name in training.equations if reported(name) and not name.startswith("rule_")],
+        "collective": ALGORITHMS_ON_SWITCHES,
+        "model": _COUNTS,
+    }
+    rows = []
+    for subject, chosen in names.items():
+        system, _ = _systems(subject)[0]
+        rows += [(subject, e.name, e.unit.label, e.meaning) for e in map(system.__getitem__, chosen)]
+    return Quantities(tuple(rows), SUBJECTS)
+
+
+def explain(
+    quantity: str,
+    model: str | Model | None = None,
+    on: str | None = None,
+    *,
+    size: int | str | None = None,
+    layout: str | Layout | None = None,
+    slices: int = 1,
+    sequence_length: int | str | None = None,
+    batch: int | str | None = None,
+    dtype: str | None = None,
+    group: int | None = None,
+    axes: str | None = None,
+    stride: int = 1,
+    depth: int | None = None,
+    rows: Mapping[str, str] | None = None,
+    only: Sequence[str] = (),
+    form: Form = "text",
+    catalog: Catalog | Path | None = None,
+) -> ExplainAnswer:
+    """The definition of a quantity, and of those that it is made of; with the numbers of an answer where one is named.
+
+    Args:
+        quantity: `SUBJECT.NAME` or NAME, such as `step_time`, `collective.all_reduce` or `model.parameters`.
+        model: for numbers of a training step or of a model: as `train` takes it.
+        on: for numbers of a training step or a collective: the machine.
+        size: for numbers of a collective: its payload.
+        layout: of a training step, as `train` takes it; the fastest one that fits when it is left out.
+        slices: torus slices of that shape.
+        sequence_length: tokens of a sequence.
+        batch: sequences of a step, or tokens with a suffix such as `16M`.
+        dtype: of the elements.
+        group: ranks of a collective's group; `axes` and `stride` as `collective` takes them.
+        axes: see `group`.
+        stride: see `group`.
+        depth: how many definitions to go down; 2 with numbers and 1 without, by default.
+        rows: the row to look at, by axis, such as {"matmul": "ffn_in"}; where none is given, the one with the largest value.
+        only: instead of the tree, the quantity as an expression of these others along the branches taken.
+        form: of the tree in `tables()`: text, latex or markdown.
+        catalog: an open catalog, or a folder of entries to lay over the shipped one.
+
+    Raises InputError, with the nearest valid choice, for anything that cannot be used.
+
+    """
+    from costmodel.symbolic.explain import definition, tree
+
+    opened = catalog if isinstance(catalog, Catalog) else Catalog.open(catalog)
+    subject, name = _resolved(quantity, "model" if on is None and model is not None else "training")
+    _check_subject(subject, model, on, size, group, axes)
+    numbers = model is not None or on is not None
+    if not numbers:
+        if only or rows:
+            raise InputError(f"--only and --row need numbers: say what {subject}.{name} is of, {_HOW[subject]}")
+        system, looped = _system_with(subject, name)
+        told = definition(system, name, 1 if depth is None else depth, looped)
+        return ExplainAnswer(f"{subject}.{name}", told, form=form)
+    if subject == "collective":
+        found = _collective_inputs(name, on, size, slices, dtype, opened, group=group, axes=axes, stride=stride)
+    elif subject == "model":
+        found = _model_inputs(model, sequence_length, opened)
+    else:
+        found = _training_inputs(model, on, layout, slices, sequence_length, batch, dtype, opened)
+    kind, inputs, said, notes = found
+    system, looped = _system_with(subject, name, kind)
+    point = _point(system, looped, name, inputs, only)
+    title = f"{subject}.{name} of {said}"
+    try:
+        told = tree(point, name, 2 if depth is None else depth, rows)
+        found_regime = _regime(point, name, only, rows) if only else None
+    except EquationError as error:
+        raise InputError(str(error)) from None
+    return ExplainAnswer(title, told, found_regime, notes, form)
+
+
+_COUNTS = (
+    *("parameters", "active_parameters", "active_parameters_without_embedding"),
+    *("forward_flops", "training_flops", "training_flops_causal"),
+)
+_HOW = {
+    "training": "such as `llama-3-70b --on dgx-h100:512`",
+    "collective": "such as `--size 1GiB --on dgx-h100:512`",
+    "model": "such as `llama-3-70b`",
+}
+
+
+def _systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
+    """The systems of a subject and the axes that their values are lists along: on switches first, then on a torus."""
+    if subject == "training":
+        from costmodel.equations.axes import INNER_AXES
+        from costmodel.equations.tables import STEPS
+
+        return [(STEPS[kind].system, INNER_AXES) for kind in ("switches", "torus")]
+    if subject == "collective":
+        from costmodel.equations.collectives.group_on_switches import CollectivesOnSwitches
+        from costmodel.equations.collectives.group_on_torus import CollectivesOnTorus
+
+        return [(CollectivesOnSwitches.system, ()), (CollectivesOnTorus.system, ())]
+    from costmodel.equations.model.flops import Flops
+    from costmodel.equations.model.parameters import Parameters
+    from costmodel.symbolic import EquationSystem
+
+    both = EquationSystem("model")
+    both.include(Parameters.system)
+    both.include(Flops.system)
+    return [(both, ())]
+
+
+def _resolved(text: str, likely: str) -> tuple[str, str]:
+    """Subject and name of a quantity, the likely subject before others; raises InputError with the nearest ones."""
+    wanted = text.strip().replace("-", "_")
+    subject, dot, name = wanted.rpartition(".")
+    if dot and subject not in SUBJECTS:
+        raise InputError.unknown("subject", subject, SUBJECTS)
+    places = [subject] if dot else sorted(SUBJECTS, key=lambda place: place != likely)
+    known = {place: [name for system, _ in _systems(place) for name in system.equations] for place in places}
+    for place, names in known.items():
+        if name in names:
+            return place, name
+    choices = [
+        name if place == "training" and not dot else f"{place}.{name}" for place in places for name in known[place]
+    ]
+    raise InputError.unknown("quantity", text, choices)
+
+
+def _system_with(subject: str, name: str, kind: int | None = None) -> tuple[EquationSystem, tuple[Axis, ...]]:
+    """The system of a kind of machine, or the first that has the quantity."""
+    systems = _systems(subject)
+    if kind is None:
+        return next(found for found in systems if name in found[0].equations)
+    system = systems[kind][0]
+    if name not in system.equations:
+        raise InputError.unknown("quantity of this kind of machine", name, system.equations)
+    return systems[kind]
+
+
+def _check_subject(subject: str, model: object, on: object, size: object, group: object, axes: object) -> None:
+    """Refuse what does not go together, in words."""
+    if subject == "collective" and model is not None:
+        raise InputError("a collective needs no model; name its payload and machine, " + _HOW["collective"])
+    if subject == "collective" and (size is None) != (on is None):
+        raise InputError("the numbers of a collective need both its payload and a machine, " + _HOW["collective"])
+    if subject != "collective" and not (size is None and group is None and axes is None):
+        raise InputError("--size, --group and --axes are of collectives, such as collective.all_reduce")
+    if subject == "training" and (model is None) != (on is None):
+        raise InputError("the numbers of a training step need both a model and a machine, " + _HOW["training"])
+    if subject == "model" and model is None and on is not None:
+        raise InputError("what a model is made of needs a model and no machine, " + _HOW["model"])
+
+
+_Inputs = tuple[int, Mapping[str, Any], str, tuple[str, ...]]
+"""Which system, its inputs, what they are the numbers of, and what was assumed."""
+
+
+def _training_inputs(
+    model: Any,
+    on: Any,
+    layout: str | Layout | None,
+    slices: int,
+    sequence_length: int | str | None,
+    batch: int | str | None,
+    dtype: str | None,
+    catalog: Catalog,
+) -> _Inputs:
+    from costmodel.search.evaluate import inputs
+    from costmodel.studies.question import ask, machine_of
+    from costmodel.studies.train import settle
+
+    machine = machine_of(on, slices, catalog)
+    question = ask(model, machine, catalog, sequence_length=sequence_length, batch=batch, tokens=None, dtype=dtype)
+    workload, chosen = settle(question, layout, catalog)
+    said = f"{workload.model.name} on {machine.name_as_typed}"
+    assumed = [note for note in question.said(workload.global_batch) if "--tokens" not in note]
+    return int(machine.is_torus), inputs(workload, chosen, catalog), said, (f"layout: {chosen}", *assumed)
+
+
+def _collective_inputs(
+    name: str,
+    on: Any,
+    size: Any,
+    slices: int,
+    dtype: str | None,
+    catalog: Catalog,
+    *,
+    group: int | None,
+    axes: str | None,
+    stride: int,
+) -> _Inputs:
+    from costmodel.catalog.units import parse_size
+    from costmodel.studies.collective import DTYPE, ROUTED
+    from costmodel.studies.timings import ELEMENT_BYTES, Group, inputs
+    from costmodel.topology.machine import parse_machine
+
+    if name.startswith(ROUTED):
+        raise InputError(f"{name} depends on a router: it is explained in symbols alone, without --size and --on")
+    elements = (dtype or DTYPE).lower()
+    if elements not in ELEMENT_BYTES:
+        raise InputError.unknown("dtype", elements, ELEMENT_BYTES)
+    machine = parse_machine(on, slices, catalog)
+    ranks = Group.of(machine, group=group, axes=axes, stride=stride)
+    payload = parse_size(str(size))
+    said = f"{size} on {machine.name_as_typed}, {ranks}"
+    return int(machine.is_torus), inputs(payload, ranks, elements, None), said, tuple(machine.notes)
+
+
+def _model_inputs(model: Any, sequence_length: int | str | None, catalog: Catalog) -> _Inputs:
+    from costmodel.catalog.models import resolve_model
+    from costmodel.catalog.shape import equation_inputs
+    from costmodel.catalog.units import parse_count
+
+    shape = resolve_model(model, catalog) if isinstance(model, str) else model
+    length = sequence_length or int(catalog.assumptions("workload")["sequence_length"].value)
+    inputs = equation_inputs(shape) | {"sequence_length": parse_count(str(length), "sequence length")}
+    note = f"sequences of {inputs['sequence_length']:,} tokens, where that matters"
+    return 0, inputs, shape.name, (note,)
+
+
+def _point(
+    system: EquationSystem, looped: Sequence[Axis], name: str, inputs: Mapping[str, Any], only: Sequence[str]
+) -> Point:
+    """The values of a quantity, of all that it needs and of what is to be kept."""
+    from costmodel.search.evaluate import call
+    from costmodel.symbolic import compile_math
+    from costmodel.symbolic.point import Point
+
+    kept = [_named(system, text) for text in only]
+    return Point(system, call(compile_math(system, [name, *kept], looped=looped), inputs), looped)
+
+
+def _named(system: EquationSystem, text: str) -> str:
+    name = text.strip().replace("-", "_")
+    if name not in system.equations:
+        raise InputError.unknown("quantity", text, system.equations)
+    return name
+
+
+def _regime(point: Point, name: str, only: Sequence[str], rows: Mapping[str, str] | None) -> Regime:
+    from costmodel.symbolic.latex import latex, symbol
+    from costmodel.symbolic.regime import reach, regime
+    from costmodel.symbolic.text import TextWriter
+
+    kept = tuple(dict.fromkeys(_named(point.system, text) for text in only))
+    formula = regime(point, name, kept, rows)
+    at = point.bind(name, rows or {})
+    value = float(point.row(name, point.values[name], at))
+    e = point.system[name]
+    found = Regime(name, e.unit.label, value, kept, TextWriter().write(formula), f"{symbol(name)} = {latex(formula)}")
+    if len(kept) > 1:
+        return found
+    low, high = reach(point, name, kept[0], rows)
+    return replace(found, now=float(point.row(kept[0], point.values[kept[0]], at)), low=low, high=high)
