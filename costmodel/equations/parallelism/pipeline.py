@@ -43,7 +43,8 @@ class Pipeline(Chapter):
         "idle time of the slowest stage: (p - 1) times the mean share of the others, over v",
         source="Narayanan et al. 2021, sections 2.2 and 2.3; an event simulator for unequal stages",
         valid="interleaved: pp divides m",
-        approximate="exact for equal stages and a heavy last one; high by 7 % of a step with a heavy first one, 25 % at most",
+        approximate="exact for equal stages and a heavy last one; where both ends are light high by 2 % of a step on average, "
+        "with a heavy first stage by 7 %; within 25 %",
     )
     blocking_sends = equation(
         count,

@@ -2,7 +2,9 @@
 
 import csv
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
+from statistics import mean
 
 import pytest
 from hypothesis import example, given
@@ -93,13 +95,19 @@ def test_interleaved_with_a_heavy_last_stage(p, groups, v, heavier):
     assert form(*case, **sizes)["total"] == run(*case, **sizes)
 
 
-@given(st.integers(2, 8), st.integers(1, 4), st.integers(1, 4))
-def test_1f1b_with_light_ends(p, groups, layers):
-    """As in training: one layer less on the first and the last stage, a loss on the last."""
-    forward = [Fraction(layers)] + [Fraction(layers + 1)] * (p - 2) + [Fraction(2 * layers + 1, 2)]
-    case = ("1f1b", forward, [2 * t for t in forward])
-    found, ran = form(*case, p=p, m=groups * p)["total"], run(*case, p=p, m=groups * p)
-    assert Fraction(93, 100) * ran <= found <= Fraction(107, 100) * ran
+@pytest.mark.parametrize("v", [1, 2, 4])
+def test_light_ends_as_in_training(v):
+    """A layer less in the first and in the last chunk, a loss in the last: 2 % high on average, 25 % at most."""
+    errors = []
+    for p, groups, depth, loss in product((2, 3, 4, 8), (1, 4), (2, 4, 8), (Fraction(0), Fraction(1), Fraction(2))):
+        forward = [Fraction(depth)] * (p * v)
+        forward[0] -= 1
+        forward[-1] += loss - 1
+        case = ("1f1b" if v == 1 else "interleaved", forward, [2 * t for t in forward])
+        sizes = {"p": p, "m": groups * p, "v": v}
+        errors.append(form(*case, **sizes)["total"] / run(*case, **sizes) - 1)
+    assert 0 <= mean(errors) <= Fraction(25, 1000)
+    assert max(map(abs, errors)) <= Fraction(25, 100)
 
 
 @given(st.integers(2, 8), st.integers(1, 4), st.fractions(1, 2, max_denominator=8))

@@ -1,0 +1,97 @@
+"""The whole step: its pipeline against the simulator with the stages it really has, its rates, and a model in round numbers."""
+
+import pytest
+from hypothesis import given, settings
+
+from costmodel.catalog.counts import flop_counts
+from tests.equations.training.drawn import CATALOG, cases, decoder, on
+from tests.simulators import pipeline
+
+few = settings(max_examples=settings.default.max_examples // 2)
+SILENT = {"send_exposed_share": 0}
+
+
+def stage_times(case, found):
+    """Forward and backward of each chunk in the order of the pipeline, from the times of a layer and of the loss."""
+    layout = case.layout
+    chunks = layout.pp * layout.virtual_stages
+    ends = found["spare_slots"] / 2
+    layers = [(case.workload.model.layers + found["spare_slots"]) / chunks] * chunks
+    layers[0] -= ends
+    layers[-1] -= ends
+    forward = found["layer_forward"] + found["sharded_exposed_forward"]
+    backward = found["layer_backward"] + found["sharded_exposed_backward"]
+    forwards, backwards = [n * forward for n in layers], [n * backward for n in layers]
+    forwards[-1] += found["loss_compute"] / 3
+    backwards[-1] += found["loss_compute"] * 2 / 3
+    return forwards, backwards
+
+
+@few
+@given(cases(least_pp=2))
+def test_compute_and_bubble_are_those_of_the_stages_executed(case):
+    """Without messages: exact where stages are equal or the last is heavy; a bound where the ends are light."""
+    found = case(**SILENT)
+    forwards, backwards = stage_times(case, found)
+    p, m, v = case.layout.pp, int(found["micro_batches"]), case.layout.virtual_stages
+    order = pipeline.one_forward_one_backward(p, m) if v == 1 else pipeline.interleaved(p, m, v)
+    executed = pipeline.run(order, forwards, backwards).makespan
+    formed = found["pipeline_busy"] + found["pipeline_bubble"]
+    if not found["spare_slots"]:
+        assert formed == pytest.approx(executed, rel=1e-9)
+    else:
+        assert formed == pytest.approx(executed, rel=0.25)
+
+
+@few
+@given(cases())
+def test_rates_follow_from_the_step(case):
+    found, workload = case(), case.workload
+    tokens = workload.global_batch * workload.sequence_length
+    assert found["step_tokens"] == tokens
+    assert found["tokens_per_second"] == pytest.approx(tokens / found["step_time"], rel=1e-12)
+    work = flop_counts(workload.model, workload.sequence_length)
+    per_chip = found["step_time"] * workload.machine.chips * found["peak"]
+    assert found["mfu"] == pytest.approx(tokens * work["training_flops"] / per_chip, rel=1e-12)
+    assert found["mfu_causal"] == pytest.approx(tokens * work["training_flops_causal"] / per_chip, rel=1e-12)
+
+
+@few
+@given(cases())
+def test_full_recomputation_adds_a_forward_pass_without_the_head(case):
+    none, full = (case.laid(recompute=mode)()["hardware_flops"] for mode in ("none", "full"))
+    work = flop_counts(case.workload.model, case.workload.sequence_length)
+    rerun = work["forward_flops_causal"] - work["head_flops"]
+    assert full - none == pytest.approx(rerun * case()["step_tokens"], rel=1e-9)
+
+
+def test_one_layer_in_round_numbers():
+    """One chip of 1e15 FLOP/s that attains all of it, infinite memory bandwidth, no launch: 6 FLOP a weight and token.
+
+    Weights 4 x 1024 x 1024 + 3 x 1024 x 4096 of the layer and 1024 x 31744 of the head; 8192 tokens in two micro-batches.
+    """
+    case = on(decoder(layers=1, vocabulary=31744), "dgx-h100:1", "mbs=1", 4096, 2)
+    ideal = {"peak": 1e15, "matmul_share": 1, "memory_bandwidth": float("inf"), "launch_gap": 0, "step_overhead": 0}
+    found = case(**ideal, attention_share=1, exponential_rate=float("inf"), attention_backward_factor=1)
+    weights = 4 * 1024 * 1024 + 3 * 1024 * 4096
+    assert found["time_matmul"] == pytest.approx(6 * weights * 8192 / 1e15, rel=1e-9)
+    assert found["time_loss"] == pytest.approx(6 * 1024 * 31744 * 8192 / 1e15, rel=1e-9)
+    # 16 heads of 64: 4 FLOP a pair and feature forward, 10 backward, half of 4096 keys
+    assert found["time_attention"] == pytest.approx(14 * 1024 * 2048 * 8192 / 1e15, rel=1e-9)
+    assert found["step_time"] == pytest.approx(found["time_matmul"] + found["time_loss"] + found["time_attention"])
+
+
+def test_a_step_of_nothing_but_overhead():
+    case = on(decoder(), "dgx-h100:1", "mbs=1", 1024, 1)
+    fast = {name: float("inf") for name in ("peak", "memory_bandwidth", "exponential_rate")}
+    assert case(**fast, launch_gap=0)["step_time"] == CATALOG.assumptions("training")["step_overhead"].value
+
+
+def test_slow_network_shows_where_it_is_used():
+    """A tenth of the bandwidth between nodes: the gradients of dp take ten times as long, tp inside a node as long as before."""
+    case = on("llama-3-8b", "dgx-h100:64", "tp=8 zero=1", 4096, 64)
+    given = case.inputs
+    slow, fast = case(nic_bandwidth=given["nic_bandwidth"] / 10, nic_latency=0), case(nic_latency=0)
+    assert slow["total_tp"] == fast["total_tp"]
+    assert slow["total_dp"] == pytest.approx(10 * fast["total_dp"], rel=0.05)
+    assert slow["time_dp"] > fast["time_dp"]
