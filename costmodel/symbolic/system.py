@@ -166,9 +166,10 @@ class EquationSystem:
                 here[e.symbol] = e.symbol if e.is_input else sp.Symbol(prefix + e.name)
         if waiting:
             raise EquationError(f"{other.name} has no input {', '.join(sorted(waiting))}")
+        renamed = {old: new for old, new in here.items() if old != new}
         for e in other.equations.values():
             if e.stated is not None:
-                copy = replace(e, symbol=here[e.symbol], stated=e.stated.xreplace(here))
+                copy = replace(e, symbol=here[e.symbol], stated=e.stated.xreplace(renamed))
                 known = self.equations.get(copy.name)
                 if prefix or known is None or known.stated != copy.stated:
                     self.add(copy)
