@@ -53,7 +53,7 @@ def collective(
         int, typer.Option("--stride", metavar="RANKS", help="On switches, ranks from one of the group to the next.")
     ] = 1,
     axes: Annotated[
-        str | None, typer.Option("--axes", metavar="AXES", help="On a torus, the axes of a group: x, xy, xyz+dcn.")
+        str | None, typer.Option("--axes", metavar="AXES", help="On a torus, the axes of a group: x, xy, xyz+slices.")
     ] = None,
     slices: Slices = 1,
     algorithm: Annotated[

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 from costmodel.catalog.catalog import Catalog
@@ -61,7 +62,7 @@ DTYPE = "bf16"
 TIE = 0.05
 """Times that differ by less are not told apart by a model of this kind."""
 
-_MOST_SIZES = 64
+_LARGEST = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ def collective(
         size: the payload in bytes, or as text (`1GiB`); none for a barrier, for routed tokens, or with a sweep.
         on: the machine, such as `dgx-h100:512` or `tpu-v5p:8x16x16`.
         group: ranks in a group, all by default; all such groups run at once.
-        axes: on a torus, the axes that the group takes whole, such as `x`, `xy` or `xyz+dcn`.
+        axes: on a torus, the axes that the group takes whole, such as `x`, `xy` or `xyz+slices`.
         stride: on switches, how many ranks lie from one of the group to the next.
         algorithm: this one only.
         dtype: of the elements; switches do not add integers.
@@ -207,36 +208,44 @@ def _sizes(operation: str, size: int | str | None, sweep: str | None, routing: R
     smallest, largest = parse_size(low, "the smallest size"), parse_size(high, "the largest size")
     if smallest > largest:
         raise InputError(f"--sweep goes from the smaller to the larger size: {high}:{low}")
-    return [smallest << k for k in range(_MOST_SIZES) if smallest << k <= largest]
+    return [smallest << k for k in range(_LARGEST.bit_length()) if smallest << k <= largest]
 
 
 def _bytes(size: int | str | None) -> int:
     if isinstance(size, str):
         return parse_size(size)
-    if size is None or isinstance(size, bool) or size != int(size) or size < 1:
-        raise InputError(f"a payload is a whole number of bytes, 1 or more, not {size!r}")
-    return int(size)
+    if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= _LARGEST:
+        raise InputError(f"a payload is a whole number of bytes from 1 to 2**63, not {str(size)[:30]}")
+    return size
 
 
 def _check_routing(routing: Routing | None, group: Group) -> None:
     if routing is None:
         return
-    if routing.chosen > routing.experts:
-        raise InputError(f"--top-k {routing.chosen} is more than there are experts: at most {routing.experts}")
+    for what, count in (("tokens", routing.tokens), ("hidden", routing.hidden_size), ("experts", routing.experts)):
+        if not 1 <= count <= _LARGEST:
+            raise InputError(f"--{what} is a count, 1 or more, not {count}")
+    if not 1 <= routing.chosen <= routing.experts:
+        raise InputError(f"--top-k {routing.chosen} is not possible with {routing.experts} experts: from 1 to that")
     if routing.experts % group.ranks:
         fitting = [n for n in range(1, routing.experts + 1) if routing.experts % n == 0]
         near = min(fitting, key=lambda n: abs(n - group.ranks))
         raise InputError(
             f"{routing.experts} experts do not lie evenly on {group.ranks} ranks; the nearest group is --group {near}"
         )
-    if routing.node_limit is not None and not 1 <= routing.node_limit <= group.domains:
-        raise InputError(
-            f"--node-limit {routing.node_limit}: the group spans {group.domains:g} fast domains, so 1 to that"
-        )
+    if routing.node_limit is not None:
+        fewest = ceil(routing.chosen * group.domains / routing.experts)
+        if not fewest <= routing.node_limit <= group.domains:
+            raise InputError(
+                f"--node-limit {routing.node_limit} is not possible: {routing.chosen} experts of a token lie on "
+                f"{fewest} to {group.domains:g} fast domains"
+            )
 
 
 def _only(algorithm: str, rows: Sequence[Timing]) -> list[Timing]:
     name = algorithm.lower().replace("_", "-")
+    if rows[0].ranks == 1:
+        return list(rows)
     found = [row for row in rows if row.algorithm == name]
     if not found:
         raise InputError.unknown(f"algorithm of {rows[0].operation} here", algorithm, [row.algorithm for row in rows])
