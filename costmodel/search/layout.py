@@ -96,7 +96,7 @@ def _degree(given: dict[str, str], key: str, default: int) -> int:
     value = given.get(key)
     if value is None:
         return default
-    if not (value.isascii() and value.isdigit()) or not 1 <= int(value[:10]) <= _LARGEST:
+    if not (value.isascii() and value.isdigit() and len(value) <= 10) or not 1 <= int(value) <= _LARGEST:
         raise InputError(f"layout: {key}={value[:40]} must be a whole number from 1 to {_LARGEST}")
     return int(value)
 
