@@ -20,8 +20,8 @@ OPERATION = (
 )
 SIZE = (
     "Payload by the convention of nccl-tests (1GiB, 64MB): the whole gathered or reduced array; of all-to-all, one "
-    "rank's send buffer. A text that counts an all-to-all's array over all devices counts as many times more as there "
-    "are ranks."
+    'rank\'s send buffer, which is the array over all devices that "How To Scale Your Model" counts, divided by the '
+    "number of ranks."
 )
 
 
@@ -65,7 +65,7 @@ def collective(
     between: Annotated[
         str | None,
         typer.Option(
-            "--between", metavar="PLACES", help="Of send-recv and host-load: domain, a level of the network, ..."
+            "--between", metavar="PLACES", help="Of send-recv: domain, leaf, spine; neighbour, farthest, dcn; host."
         ),
     ] = None,
     experts: Annotated[int | None, typer.Option("--experts", help="Of dispatch and combine: experts in all.")] = None,
