@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import sympy as sp
 from sympy.core.symbol import Str
@@ -12,11 +11,8 @@ from sympy.logic.boolalg import BooleanFunction
 
 from costmodel.errors import EquationError
 from costmodel.symbolic import nodes
+from costmodel.symbolic.nodes import Expression
 from costmodel.symbolic.units import Unit, bytes_, count, flop, seconds
-
-if TYPE_CHECKING:
-    from costmodel.symbolic.nodes import Expression
-    from costmodel.symbolic.system import Equation
 
 _UNIT_OF = {nodes.FLOP: flop, nodes.BYTE: bytes_, nodes.SECOND: seconds}
 
@@ -26,11 +22,9 @@ def axes_of(x: Expression, known: Mapping[str, frozenset[str]]) -> frozenset[str
     if x.is_Symbol:
         return known[x.name]
     found: frozenset[str] = frozenset().union(*(axes_of(a, known) for a in x.args if not isinstance(a, Str)))
-    if isinstance(x, nodes.at_row):
-        return found - {x.args[1].name}
-    if isinstance(x, nodes.Reduction):
+    if isinstance(x, (nodes.at_row, nodes.Reduction)):
         return found - {x.axis}
-    return found | {x.args[0].name} if isinstance(x, nodes.stacked) else found
+    return found | {x.axis} if isinstance(x, nodes.stacked) else found
 
 
 def axis_errors(x: Expression, known: Mapping[str, frozenset[str]]) -> list[str]:
@@ -42,9 +36,9 @@ def axis_errors(x: Expression, known: Mapping[str, frozenset[str]]) -> list[str]
     ]
 
 
-def unit_errors(x: Expression, declared: Unit, equations: Mapping[str, Equation]) -> list[str]:
-    """What is wrong with the dimensions of an expression that is declared to have a unit."""
-    walk = _UnitWalk(equations)
+def unit_errors(x: Expression, declared: Unit, units: Mapping[str, Unit]) -> list[str]:
+    """What is wrong with the dimensions of an expression that is declared to have a unit; `units` are those of its symbols."""
+    walk = _UnitWalk(units)
     found = walk.unit(x)
     if found is not None and found != declared:
         walk.errors.append(f"declared [{declared.label}], works out as [{found.label}]")
@@ -54,8 +48,8 @@ def unit_errors(x: Expression, declared: Unit, equations: Mapping[str, Equation]
 class _UnitWalk:
     """Works out the unit of every sub-expression; None is the unit of 0 and infinity, which fit everywhere."""
 
-    def __init__(self, equations: Mapping[str, Equation]) -> None:
-        self.equations = equations
+    def __init__(self, units: Mapping[str, Unit]) -> None:
+        self.units = units
         self.errors: list[str] = []
 
     def same(self, parts: list[Expression]) -> Unit | None:
@@ -70,9 +64,9 @@ class _UnitWalk:
         if x in _UNIT_OF:
             return _UNIT_OF[x]
         if x.is_Symbol:
-            if x.name not in self.equations:
+            if x.name not in self.units:
                 raise EquationError(f"{x.name} is neither an input nor defined")
-            return self.equations[x.name].unit
+            return self.units[x.name]
         if x.is_number and not x.free_symbols:
             return None if x == 0 or x in {sp.oo, -sp.oo} else count
         if isinstance(x, sp.Mul):
@@ -111,9 +105,9 @@ class _UnitWalk:
             return self.same(list(x.args[1:]))
         if isinstance(x, nodes.stacked):
             return self.same(list(x.args[1:]))
-        if isinstance(x, (sp.Add, nodes.smallest)):
+        if isinstance(x, (sp.Add, nodes.Extreme)):
             return self.same(list(x.args))
-        if isinstance(x, (nodes.ceil_divide, nodes.floor_divide)):
+        if isinstance(x, nodes.RoundedDivision):
             self.same(list(x.args))
             return count
         if isinstance(x, nodes.Pick):

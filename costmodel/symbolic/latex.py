@@ -130,14 +130,14 @@ class _Printer(LatexPrinter):  # type: ignore[misc]
         return _raised(self._cases(lines), exp)
 
     def _print_stacked(self, x: Expression, exp: str | None = None) -> str:
-        axis = x.args[0].name
         lines = [
-            (self._print(formula), f"{words(axis)} = {self._label(axis, i)}") for i, formula in enumerate(x.args[1:])
+            (self._print(formula), f"{words(x.axis)} = {self._label(x.axis, i)}")
+            for i, formula in enumerate(x.args[1:])
         ]
         return _raised(self._cases(lines), exp)
 
     def _print_at_row(self, x: Expression, exp: str | None = None) -> str:
-        label = self._label(x.args[1].name, int(x.args[2]))
+        label = self._label(x.axis, int(x.args[2]))
         return _raised(rf"\left. {self._print(x.args[0])} \right|_{{{label}}}", exp)
 
     def _print_total_over(self, x: Expression, exp: str | None = None) -> str:
@@ -165,7 +165,9 @@ class _Printer(LatexPrinter):  # type: ignore[misc]
     def _bracketed(self, x: Expression) -> str:
         """Brackets around all that could be read as going on beyond the function."""
         text = self._print(x)
-        plain = x.is_Symbol or (x.is_Number and not x.is_negative) or isinstance(x, (nodes.smallest, nodes.ceil_divide))
+        plain = (
+            x.is_Symbol or (x.is_Number and not x.is_negative) or isinstance(x, (nodes.Extreme, nodes.RoundedDivision))
+        )
         return text if plain else rf"\left({text}\right)"
 
     def _label(self, axis: str, row: int) -> str:

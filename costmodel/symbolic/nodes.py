@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import sympy as sp
 from sympy.core.symbol import Str
@@ -51,10 +51,11 @@ class Node(sp.Function):  # type: ignore[misc]
         """Leave it as written."""
 
 
-class smallest(Node):
-    """The smallest of its arguments, element by element."""
+class Extreme(Node):
+    """The smallest or the largest of its arguments."""
 
-    prefers = sp.Le
+    prefers: ClassVar[type]
+    """The relation in which what is taken stands to the others."""
 
     def _eval_derivative(self, x: Expression) -> Expression:
         first, *rest = self.args
@@ -65,14 +66,20 @@ class smallest(Node):
         return d_first if d_first == d_other else select(self.prefers(first, other, evaluate=False), d_first, d_other)
 
 
-class largest(smallest):
+class smallest(Extreme):
+    """The smallest of its arguments, element by element."""
+
+    prefers = sp.Le
+
+
+class largest(Extreme):
     """The largest of its arguments, element by element."""
 
     prefers = sp.Ge
 
 
-class ceil_divide(Node):
-    """The smallest whole number that is at least a/b, by one true division."""
+class RoundedDivision(Node):
+    """A quotient by one true division, rounded to a whole number."""
 
     def fdiff(self, argindex: int = 1) -> Expression:
         """The smooth slope, which is what a planner means by the sensitivity to a number of tiles."""
@@ -80,13 +87,12 @@ class ceil_divide(Node):
         return (1 / b, -a / b**2)[argindex - 1]
 
 
-class floor_divide(Node):
-    """The largest whole number that is at most a/b, by one true division."""
+class ceil_divide(RoundedDivision):
+    """The smallest whole number that is at least a/b."""
 
-    def fdiff(self, argindex: int = 1) -> Expression:
-        """The smooth slope, as for ceil_divide."""
-        a, b = self.args
-        return (1 / b, -a / b**2)[argindex - 1]
+
+class floor_divide(RoundedDivision):
+    """The largest whole number that is at most a/b."""
 
 
 class Step(Node):
@@ -147,6 +153,11 @@ class chosen(Node):
 class at_row(Node):
     """at_row(expression, Str(axis), number): write it with `row`."""
 
+    @property
+    def axis(self) -> str:
+        """The name of the axis that the row is of."""
+        return str(self.args[1].name)
+
     def _eval_derivative(self, x: Expression) -> Expression:
         slope = sp.diff(self.args[0], x)
         return slope if slope == 0 else at_row(slope, *self.args[1:])
@@ -154,6 +165,11 @@ class at_row(Node):
 
 class stacked(Node):
     """stacked(Str(axis), a, b, ...): one formula a row; write it with `rows`."""
+
+    @property
+    def axis(self) -> str:
+        """The name of the axis that the formulas are the rows of."""
+        return str(self.args[0].name)
 
     def _eval_derivative(self, x: Expression) -> Expression:
         slopes = [sp.diff(formula, x) for formula in self.args[1:]]

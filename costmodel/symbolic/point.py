@@ -129,7 +129,7 @@ class Point:
 
     def follow(self, x: Expression, at: At) -> tuple[Expression, At]:
         """The part of a branching function that its value comes from, and the rows that are bound there."""
-        if isinstance(x, nodes.smallest):
+        if isinstance(x, nodes.Extreme):
             values = [self.value(a, at) for a in x.args]
             return x.args[values.index(_extreme(x)(values))], at
         if isinstance(x, nodes.select):
@@ -137,9 +137,9 @@ class Point:
         if isinstance(x, nodes.chosen):
             return x.options[self.label(x.args[0], at)], at
         if isinstance(x, nodes.stacked):
-            return x.args[1 + at[x.args[0].name]], at
+            return x.args[1 + at[x.axis]], at
         if isinstance(x, nodes.at_row):
-            return x.args[0], {**at, x.args[1].name: int(x.args[2])}
+            return x.args[0], {**at, x.axis: int(x.args[2])}
         key = x.args[2] if isinstance(x, nodes.Pick) else x.args[0]
         values = self.along(key, x.axis, at)
         return x.args[0], {**at, x.axis: values.index(_extreme(x)(values))}
@@ -150,7 +150,7 @@ class Point:
 
     def decision(self, x: Expression, at: At) -> Decision | None:
         """What a branching function took and why; None for one that has nothing to decide."""
-        if isinstance(x, nodes.smallest):
+        if isinstance(x, nodes.Extreme):
             values = [(_text(a, self), self.value(a, at)) for a in x.args]
             return _compared(x.func.__name__, "", values, _extreme(x)) if len(values) > 1 else None
         if isinstance(x, nodes.select):
@@ -224,4 +224,4 @@ class Walk:
         return x.func(*(self.visit(a, at) for a in x.args)) if x.args else x
 
 
-_BRANCHING = (nodes.smallest, nodes.select, nodes.chosen, nodes.stacked, nodes.at_row, nodes.Reduction)
+_BRANCHING = (nodes.Extreme, nodes.select, nodes.chosen, nodes.stacked, nodes.at_row, nodes.Reduction)

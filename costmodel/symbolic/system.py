@@ -11,6 +11,7 @@ from typing import Any
 import sympy as sp
 
 from costmodel.errors import EquationError, nearest
+from costmodel.symbolic.checks import axes_of, axis_errors, unit_errors
 from costmodel.symbolic.nodes import UNIT_SYMBOLS, Axis, Expression, chosen
 from costmodel.symbolic.units import Unit
 
@@ -240,8 +241,6 @@ class EquationSystem:
 
     def axes(self, wanted: Iterable[str] | None = None) -> dict[str, frozenset[str]]:
         """The axes of every quantity: those of what it uses, less what it reduces, plus what it stacks."""
-        from costmodel.symbolic.checks import axes_of
-
         found: dict[str, frozenset[str]] = {}
         for e in self.order(wanted):
             found[e.name] = e.axes if e.is_input else axes_of(e.expression, found)
@@ -249,14 +248,13 @@ class EquationSystem:
 
     def check(self) -> list[str]:
         """Everything wrong with the system in one list of sentences: units, axes, choices. Empty when it is well formed."""
-        from costmodel.symbolic.checks import axis_errors, unit_errors
-
         problems = []
         axes = self.axes()
+        units = {e.name: e.unit for e in self.equations.values()}
         for e in self.equations.values():
             if e.stated is None:
                 continue
-            problems += [f"{e.name}: {text}" for text in unit_errors(e.stated, e.unit, self.equations)]
+            problems += [f"{e.name}: {text}" for text in unit_errors(e.stated, e.unit, units)]
             problems += [f"{e.name}: {text}" for text in axis_errors(e.expression, axes)]
             for node in sorted(e.expression.atoms(chosen), key=str):
                 allowed = self.labels(node.args[0])

@@ -81,10 +81,10 @@ class TextWriter(PythonWriter):
             choice = self.write(x.args[0])
             return f"choose({choice}, {self.listed(x.options)})", ATOM
         if isinstance(x, nodes.stacked):
-            formulas = {self.label(x.args[0].name, i): formula for i, formula in enumerate(x.args[1:])}
-            return f"rows({x.args[0].name}, {self.listed(formulas)})", ATOM
+            formulas = {self.label(x.axis, i): formula for i, formula in enumerate(x.args[1:])}
+            return f"rows({x.axis}, {self.listed(formulas)})", ATOM
         if isinstance(x, nodes.at_row):
-            return f"{self.at(x.args[0], ATOM)}[{self.label(x.args[1].name, int(x.args[2]))}]", ATOM
+            return f"{self.at(x.args[0], ATOM)}[{self.label(x.axis, int(x.args[2]))}]", ATOM
         if isinstance(x, nodes.Reduction):
             arguments = ", ".join(self.at(a, MULTIPLY - 1) for a in (x.args[0], *x.args[2:]))
             return f"{self.reductions[type(x)]}({arguments} over {x.axis})", ATOM

@@ -6,7 +6,6 @@ from types import ModuleType
 from typing import ClassVar
 
 import sympy as sp
-from sympy.core.symbol import Str
 from sympy.logic.boolalg import And, Not, Or
 
 from costmodel.errors import EquationError
@@ -58,7 +57,7 @@ class PythonWriter:
             return joint.join(f"({self.write(a)})" for a in sorted(x.args, key=str)), COMPARE
         if isinstance(x, Not):
             return self.negation(x.args[0]), COMPARE
-        if isinstance(x, (nodes.ceil_divide, nodes.floor_divide)):
+        if isinstance(x, nodes.RoundedDivision):
             return f"{self.functions[type(x)]}({self.at(x.args[0], MULTIPLY)} / {self.at(x.args[1], POWER)})", ATOM
         return self.node(x)
 
@@ -117,12 +116,8 @@ class PythonWriter:
         if x.exp == sp.Rational(1, 3):
             return self.call("cbrt", x.base)
         if x.exp in (2, 3, 4) and x.base.is_Symbol:
-            return " * ".join([self.symbol_code(x.base)] * int(x.exp)), MULTIPLY
+            return " * ".join([self.write(x.base)] * int(x.exp)), MULTIPLY
         return f"{self.at(x.base, ATOM)} ** {self.at(x.exp, ATOM)}", POWER
-
-    def symbol_code(self, x: Expression) -> str:
-        """A symbol inside a repeated product."""
-        return self.emit(x)[0]
 
     def negation(self, x: Expression) -> str:
         """A condition that does not hold."""
@@ -154,9 +149,3 @@ def load(source: str, name: str) -> ModuleType:
     module = ModuleType(name)
     exec(compile(source, f"<equations of {name}>", "exec"), module.__dict__)  # noqa: S102  our own source
     return module
-
-
-def axis_of(x: Expression) -> str:
-    """The axis that a node names."""
-    label = next(a for a in x.args if isinstance(a, Str))
-    return str(label.name)

@@ -58,19 +58,17 @@ class MathWriter(PythonWriter):
             *first, (_, last) = x.options.items()
             tests = (f"{self.at(formula, ADD)} if {picked} == {labels.index(label)} else " for label, formula in first)
             return "".join(tests) + self.at(last, ADD), COMPARE - 1
-        if isinstance(x, nodes.smallest) and len(x.args) == 1:
+        if isinstance(x, nodes.Extreme) and len(x.args) == 1:
             return self.emit(x.args[0])
         if isinstance(x, nodes.stacked):
-            axis = x.args[0].name
-            if axis in self.fixed:
-                return self.emit(x.args[1 + self.fixed[axis]])
-            return f"({', '.join(map(self.write, x.args[1:]))},)[i_{axis}]", ATOM
+            if x.axis in self.fixed:
+                return self.emit(x.args[1 + self.fixed[x.axis]])
+            return f"({', '.join(map(self.write, x.args[1:]))},)[i_{x.axis}]", ATOM
         if isinstance(x, (nodes.at_row, nodes.Reduction)):
             before = self.fixed
-            axis = x.args[1].name
-            self.fixed = {name: i for name, i in before.items() if name != axis}
+            self.fixed = {name: i for name, i in before.items() if name != x.axis}
             if isinstance(x, nodes.at_row):
-                self.fixed[axis] = int(x.args[2])
+                self.fixed[x.axis] = int(x.args[2])
             code = self.emit(x.args[0]) if isinstance(x, nodes.at_row) else self.reduction(x)
             self.fixed = before
             return code
