@@ -2,7 +2,8 @@
 
 - In README.md and docs/, a block that starts with ```console holds commands after `$ ` and what they print, which is
   run and replaced (`| head -20` in the command shortens it). Blocks of ```python must run.
-- docs/reference/commands.md is what `--help` prints; the table of layout keys is what the parser of layouts knows.
+- Between `<!-- table: NAME -->` and `<!-- end -->` stands a table that the code knows: see TABLES.
+- docs/reference/commands.md is what `--help` prints.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = ROOT / "docs/reference/commands.md"
 CONSOLE = re.compile(r"(?<=^```console\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
 PYTHON = re.compile(r"(?<=^```python\n).*?(?=^```$)", re.MULTILINE | re.DOTALL)
-LAYOUT_KEYS = re.compile(r"(?<=<!-- layout keys -->\n).*?(?=<!-- end -->)", re.DOTALL)
+TABLE = re.compile(r"(?<=<!-- table: )([a-z ]+)( -->\n).*?(?=<!-- end -->)", re.DOTALL)
 VOLATILE = re.compile(r"(?<=layouts in )[\d.,]+ \w+|[\d.,]+ [kMGT]? ?layouts/s|(?<=\"search_seconds\": )[\d.e-]+")
 
 
@@ -49,7 +50,7 @@ def refreshed(page: Path) -> str:
     """The text of `page` as it should be now."""
     if page == COMMANDS:
         return command_reference()
-    text = LAYOUT_KEYS.sub(lambda _: layout_keys(), page.read_text("utf-8"))
+    text = TABLE.sub(lambda found: found[1] + found[2] + TABLES[found[1]](), page.read_text("utf-8"))
     programs = PYTHON.findall(text)
     if programs:
         done = subprocess.run(
@@ -98,12 +99,34 @@ def environment() -> dict[str, str]:
     return kept | {"COLUMNS": "80", "PYTHONPATH": str(ROOT)}
 
 
+def table(headers: tuple[str, str], rows: Mapping[str, str]) -> str:
+    """Two columns, the first as code."""
+    lines = [f"| {headers[0]} | {headers[1]} |", "|---|---|", *(f"| `{key}` | {text} |" for key, text in rows.items())]
+    return "\n".join(lines) + "\n"
+
+
 def layout_keys() -> str:
-    """What can stand in a layout, as a table."""
+    """What can stand in a layout."""
     from costmodel.search.layout import KEYS
 
-    rows = [f"| `{key}` | {meaning} |\n" for key, meaning in KEYS.items()]
-    return "".join(["| key | meaning |\n", "|---|---|\n", *rows])
+    return table(("key", "meaning"), KEYS)
+
+
+def confidence() -> str:
+    """How far a number is to be trusted."""
+    from costmodel.catalog.facts import CONFIDENCE
+
+    return table(("word", "the number is"), CONFIDENCE)
+
+
+def units() -> str:
+    """The units of each quantity."""
+    from costmodel.catalog.units import QUANTITIES
+
+    return table(("base unit", "written as"), {si: ", ".join(allowed) for si, allowed in QUANTITIES.values()})
+
+
+TABLES: dict[str, Callable[[], str]] = {"layout keys": layout_keys, "confidence": confidence, "units": units}
 
 
 def command_reference() -> str:
