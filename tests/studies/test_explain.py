@@ -5,13 +5,23 @@ import re
 
 import pytest
 
+from costmodel.catalog.catalog import Catalog
+from costmodel.equations.axes import INNER_AXES
+from costmodel.equations.tables import STEPS
 from costmodel.errors import InputError
 from costmodel.report import Format
 from costmodel.report.write import render
+from costmodel.search.evaluate import call, inputs
 from costmodel.studies.collective import collective
 from costmodel.studies.explain import SUBJECTS, explain, quantities
 from costmodel.studies.models import show_model
-from costmodel.studies.train import train
+from costmodel.studies.question import ask, machine_of
+from costmodel.studies.train import settle, train
+from costmodel.symbolic import compile_math, count
+from costmodel.symbolic.explain import tree
+from costmodel.symbolic.point import Point
+from costmodel.symbolic.regime import regime
+from tests.symbolic.worth import worth
 
 LAYOUT = "tp=8 pp=16 dp=128 zero=1 sp=1"
 STEP = {"layout": LAYOUT, "batch": "16M", "sequence_length": 8192}
@@ -139,3 +149,43 @@ def test_bad_questions_are_answered_with_help(arguments, options, said):
     with pytest.raises(InputError) as error:
         explain(*arguments, **options)
     assert said in str(error.value)
+
+
+@pytest.fixture(scope="module", params=[("llama-3.1-405b", "dgx-h100:16384", LAYOUT), ("7B", "tpu-v5p:4x4x4", "tp=4")])
+def step(request):
+    """The kind of machine, the system, the inputs and the point of a step."""
+    model, on, layout = request.param
+    opened = Catalog.open()
+    machine = machine_of(on, 1, opened)
+    question = ask(model, machine, opened, sequence_length=8192, batch=None, tokens=None, dtype=None)
+    workload, chosen = settle(question, layout, opened)
+    given = inputs(workload, chosen, opened)
+    system = STEPS["torus" if machine.is_torus else "switches"].system
+    return system, given, Point(system, call(compile_math(system, looped=INNER_AXES), given), INNER_AXES)
+
+
+def test_the_numbers_in_every_formula_of_a_step_make_its_value(step):
+    system, _, point = step
+    told = 0
+    for e in system.order(["step_time", "allocated", "mfu"]):
+        if not e.is_input:
+            found = tree(point, e.name, 0)
+            assert found.value == math.inf or math.isclose(
+                worth(found.taken, found.values), found.value, rel_tol=1e-9
+            ), e.name
+            told += 1
+    assert told > 300
+
+
+def test_a_step_moved_by_any_of_its_measures_is_what_its_regime_says(step):
+    """On one side at least: round numbers tie, and then the other side takes another branch. Counts only come whole."""
+    system, given, point = step
+    function = compile_math(system, ["step_time"], looped=INNER_AXES)
+    measures = [e.name for e in system.inputs(["step_time"]) if e.unit != count and math.isfinite(given[e.name])]
+    assert {"peak", "memory_bandwidth", "launch_latency"} <= set(measures)
+    for name in measures:
+        formula = regime(point, "step_time", [name])
+        sides = [{**given, name: given[name] * factor} for factor in (0.9999, 1.0001)]
+        answers = [call(function, moved)["step_time"] for moved in sides]
+        said = [float(formula.subs(name, moved[name])) for moved in sides]
+        assert any(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(answers, said, strict=True)), name

@@ -37,6 +37,7 @@ from costmodel.symbolic.point import Decision, Point
 from costmodel.symbolic.render import as_latex, as_markdown, as_records, as_text, said
 from costmodel.symbolic.text import plain
 from tests.symbolic.random_systems import KIND, PHASE, SecondOpinion, along_size, points, systems
+from tests.symbolic.worth import worth
 
 MATMUL = Axis("matmul", ("qkv", "out", "up", "down"))
 TILE = Axis("tile", ("small", "wide", "tall"))
@@ -272,16 +273,6 @@ def explained(drawn, values):
     return Point(drawn.system, compile_math(drawn.system, looped=[KIND, PHASE])(**inputs), [KIND, PHASE]), inputs
 
 
-def worth(q):
-    """What the expression with numbers in it is worth."""
-    system, renamed = EquationSystem("worth"), {}
-    for i, shown in enumerate(q.values):
-        renamed[sp.Symbol(shown)] = system.input(f"v{i}", count, shown)
-    system.define("whole", count, q.taken.xreplace(renamed), "the whole")
-    inputs = {f"v{i}": value for i, value in enumerate(q.values.values())}
-    return compile_math(system, ["whole"])(**{e.name: inputs[e.name] for e in system.inputs(["whole"])})["whole"]
-
-
 @given(systems(), points())
 def test_every_number_of_every_tree_is_the_answers(drawn, values):
     here, inputs = explained(drawn, values)
@@ -290,7 +281,7 @@ def test_every_number_of_every_tree_is_the_answers(drawn, values):
         at = {axis: {"kind": KIND, "phase": PHASE}[axis].number(label) for axis, label in q.rows}
         assert math.isclose(q.value, opinion.of(q.name, **at), rel_tol=1e-11)
         if q.taken is not None:
-            assert math.isclose(worth(q), q.value, rel_tol=1e-9)
+            assert math.isclose(worth(q.taken, q.values), q.value, rel_tol=1e-9)
             assert q.text
             assert q.latex
             assert bool(q.numbers) == bool(q.numbers_latex) == bool(q.taken.args)

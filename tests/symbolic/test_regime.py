@@ -28,6 +28,7 @@ from costmodel.symbolic import given as given_
 from costmodel.symbolic.point import Point
 from costmodel.symbolic.regime import reach, regime
 from tests.symbolic.random_systems import KIND, PHASE, REAL, along_size, points, systems
+from tests.symbolic.worth import worth
 
 
 class Link(Chapter):
@@ -112,15 +113,6 @@ def test_unknown_names_are_told():
         regime(link(), "step", ["wrok"])
     with pytest.raises(EquationError, match="did you mean step"):
         regime(link(), "stp", ["W"])
-
-
-def worth(expression, values):
-    system = EquationSystem("worth")
-    for name in values:
-        system.input(name, count, name)
-    system.define("whole", count, expression, "the whole")
-    needed = {e.name for e in system.inputs(["whole"])}
-    return compile_math(system, ["whole"])(**{name: values[name] for name in needed})["whole"]
 
 
 SCALARS = [name for name, axes in REAL.items() if not axes] + ["ways", "tp", "pp", "dp", "stretch", "micro"]
