@@ -1,9 +1,9 @@
 """What can go wrong, as a person would say it.
 
-    CostmodelError
-    +-- InputError          a name, number, layout or file that cannot be used (exit code 2)
-    |   +-- CatalogError    a YAML or JSON entry, with its file, line and field
-    +-- EquationError       the equations themselves are not well formed (a developer's mistake)
+CostmodelError
++-- InputError          a name, number, layout or file that cannot be used (exit code 2)
+|   +-- CatalogError    a YAML or JSON entry, with its file, line and field
++-- EquationError       the equations themselves are not well formed (a developer's mistake)
 """
 
 from __future__ import annotations
