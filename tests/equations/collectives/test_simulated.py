@@ -20,7 +20,7 @@ def shapes(algorithm):
 
 
 @pytest.mark.parametrize(("algorithm", "operation"), [pair for pair in REGISTRY if pair in SIMULATIONS])
-@settings(max_examples=5)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_closed_form_is_simulated_time(algorithm, operation, data):
     drawn = data.draw(cases(algorithm))

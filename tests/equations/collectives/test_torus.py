@@ -151,3 +151,18 @@ def test_sums_run_backwards(placement):
     for algorithm in (IDEAL, EVEN, ORDERED):
         found = closed_form(algorithm, subs)
         assert found["reduce_scatter"] == found["all_gather"] == found["all_reduce"] / 2
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS.values(), ids=list(PLACEMENTS))
+def test_a_message_to_the_next_rank_of_every_group(placement):
+    """The groups in between send over the same cables: a stride of s loads them s times."""
+    slice_ = machine(*placement)
+    busiest = Fraction(0)
+    for sub in slice_.sub_axes("a"):
+        carried: dict = {}
+        for chip in slice_.chips:
+            if slice_.digit(chip, sub) < sub.size - 1:
+                for cable in slice_.cables(chip, sub.axis, sub.stride):
+                    carried[cable] = carried.get(cable, 0) + S
+        busiest = max(busiest, max(carried.values()))
+    assert closed_form(IDEAL, slice_.sub_axes("a"))["stride"] * S == busiest
