@@ -164,5 +164,5 @@ def test_a_message_to_the_next_rank_of_every_group(placement):
             if slice_.digit(chip, sub) < sub.size - 1:
                 for cable in slice_.cables(chip, sub.axis, sub.stride):
                     carried[cable] = carried.get(cable, 0) + S
-        busiest = max(busiest, max(carried.values()))
+        busiest = max(busiest, *carried.values())
     assert closed_form(IDEAL, slice_.sub_axes("a"))["stride"] * S == busiest
