@@ -22,7 +22,6 @@ from costmodel.symbolic import (
     seconds,
 )
 
-
 ROOFLINE = "How To Scale Your Model, chapter 1; Williams, Waterman, Patterson 2009, Roofline"
 TPUS = "How To Scale Your Model, chapter 2"
 TRAINING = "How To Scale Your Model, chapters 5 and 12"
