@@ -97,6 +97,11 @@ class Catalog:
             raise InputError(f"the catalog folder {str(folder)!r} ({where}) is not a folder")
         return cls(shipped("hardware"), shipped("models"), folder)
 
+    @classmethod
+    def of(cls, catalog: Catalog | Path | None) -> Catalog:
+        """What a caller gave as the catalog: an open one as it is, a folder or nothing opened."""
+        return catalog if isinstance(catalog, Catalog) else cls.open(catalog)
+
     def chip(self, name: str) -> Chip:
         """The chip of that name or alias. Raises InputError when there is none, CatalogError when its file is bad."""
         from costmodel.catalog.chips import chip

@@ -2,111 +2,34 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from costmodel.catalog.entries import Experts, LatentAttention, Model
-from costmodel.catalog.huggingface import Config
-
-
-def _finish(config: Config, family: str, **fields: Any) -> Model:
-    """The model of the fields, gated and with RMS norms unless they say otherwise."""
-    path = Path(config.file)
-    known_as = path.resolve().parent.name if path.name == "config.json" else path.stem
-    taken = ", ".join(f"{key} {value!r}" for key, value in config.defaulted.items())
-    usual: dict[str, Any] = {
-        "aliases": (),
-        "gated_ffn": True,
-        "norm": "rmsnorm",
-        "norms_per_layer": 2,
-        "final_norm": True,
-        "attention_bias": "none",
-        "ffn_bias": False,
-        "qk_norm": "none",
-        "positions": 0,
-    }
-    return Model(
-        name=re.sub(r"[^a-z0-9.]+", "-", known_as.lower()).strip("-.") or "config",
-        family=family,
-        source=f"{config.file} (model_type {config.data.get('model_type', family)})",
-        note=f"not in the file, defaults of transformers: {taken}" if taken else "",
-        **usual | fields,
-    )
-
-
-def _sizes(
-    config: Config, *, head_size: int | None = None, kv_heads: int | None = None, tied: bool = False
-) -> dict[str, Any]:
-    """The sizes under the names that Llama gave them; `head_size` and `kv_heads` are the class's defaults if it has any."""
-    hidden, heads = config.count("hidden_size", "hidden_size"), config.count("heads", "num_attention_heads")
-    return {
-        "hidden_size": hidden,
-        "heads": heads,
-        "layers": config.count("layers", "num_hidden_layers"),
-        "ffn_size": config.count("ffn_size", "intermediate_size"),
-        "kv_heads": config.count("kv_heads", "num_key_value_heads", default=heads if kv_heads is None else kv_heads),
-        "head_size": config.count("head_size", "head_dim", default=head_size)
-        if head_size
-        else config.divided("head_dim", hidden, heads, "hidden_size"),
-        "vocabulary": config.count("vocabulary", "vocab_size"),
-        "max_sequence": config.count("max_sequence", "max_position_embeddings"),
-        "tied_embeddings": config.flag("tie_word_embeddings", tied),
-    }
-
-
-def _bias(config: Config, default: bool = False) -> str:
-    return "qkvo" if config.flag("attention_bias", default) else "none"
-
-
-def _windows(config: Config, layers: int, window: int, every: int) -> dict[str, int]:
-    """The sliding window: of every `every` layers all but the last slide, unless `layer_types` says otherwise."""
-    types = config.texts("layer_types")
-    if types is None:
-        return {"window": window, "window_every": every} if window else {}
-    unknown = set(types) - {"sliding_attention", "full_attention"}
-    if unknown:
-        raise config.error(f"layers of the kind {min(unknown)[:40]!r} are not modelled", "layer_types")
-    if len(types) != layers:
-        raise config.error(f"lists {len(types)} layers of {layers}", "layer_types")
-    full = [index for index, kind in enumerate(types) if kind == "full_attention"]
-    if len(full) == layers:
-        return {}
-    if not window:
-        raise config.error("the field is missing, and layer_types has sliding layers", "sliding_window")
-    period = full[0] + 1 if full else 1
-    if full != (list(range(period - 1, layers, period)) if full else []):
-        raise config.error("only patterns with one full layer at the end of every n layers are modelled", "layer_types")
-    return {"window": window, "window_every": period}
-
-
-def _window(config: Config, default: int = 0) -> int:
-    """`sliding_window`, which may be null where the class has no default."""
-    if "sliding_window" in config.data and config.data["sliding_window"] is None:
-        return 0
-    return config.count("max_sequence", "sliding_window", default=default, low=0)
+from costmodel.catalog.huggingface_config import Config, bias_of, model_of, sizes_of, window_of, windows_of
 
 
 def _llama(config: Config) -> Model:
-    return _finish(
-        config, "llama", **_sizes(config), attention_bias=_bias(config), ffn_bias=config.flag("mlp_bias", False)
+    return model_of(
+        config, "llama", **sizes_of(config), attention_bias=bias_of(config), ffn_bias=config.flag("mlp_bias", False)
     )
 
 
 def _mistral(config: Config) -> Model:
-    sizes = _sizes(config, kv_heads=8)
-    return _finish(config, "mistral", **sizes, **_windows(config, sizes["layers"], _window(config, 4096), 1))
+    sizes = sizes_of(config, kv_heads=8)
+    return model_of(config, "mistral", **sizes, **windows_of(config, sizes["layers"], window_of(config, 4096), 1))
 
 
 def _mixtral(config: Config) -> Model:
-    sizes = _sizes(config, kv_heads=8)
+    sizes = sizes_of(config, kv_heads=8)
     experts = Experts(
         count=config.count("experts", "num_local_experts", "num_experts"),
         per_token=config.count("experts", "num_experts_per_tok"),
         ffn_size=sizes["ffn_size"],
     )
-    return _finish(config, "mixtral", **sizes, **_windows(config, sizes["layers"], _window(config), 1), experts=experts)
+    return model_of(
+        config, "mixtral", **sizes, **windows_of(config, sizes["layers"], window_of(config), 1), experts=experts
+    )
 
 
 def _qwen_windows(config: Config, layers: int) -> dict[str, int]:
@@ -114,18 +37,18 @@ def _qwen_windows(config: Config, layers: int) -> dict[str, int]:
         return {}
     if config.texts("layer_types") is None:
         raise config.error("the field is needed where use_sliding_window is true", "layer_types")
-    return _windows(config, layers, _window(config, 4096), 1)
+    return windows_of(config, layers, window_of(config, 4096), 1)
 
 
 def _qwen2(config: Config) -> Model:
-    sizes = _sizes(config, kv_heads=32)
-    return _finish(config, "qwen-2", **sizes, **_qwen_windows(config, sizes["layers"]), attention_bias="qkv")
+    sizes = sizes_of(config, kv_heads=32)
+    return model_of(config, "qwen-2", **sizes, **_qwen_windows(config, sizes["layers"]), attention_bias="qkv")
 
 
 def _qwen3(config: Config) -> Model:
-    sizes = _sizes(config, head_size=128, kv_heads=32)
+    sizes = sizes_of(config, head_size=128, kv_heads=32)
     windows = _qwen_windows(config, sizes["layers"])
-    return _finish(config, "qwen-3", **sizes, **windows, attention_bias=_bias(config), qk_norm="per-head")
+    return model_of(config, "qwen-3", **sizes, **windows, attention_bias=bias_of(config), qk_norm="per-head")
 
 
 def _qwen_experts(config: Config, layers: int, shared_ffn_size: int) -> Experts:
@@ -149,34 +72,34 @@ def _qwen_experts(config: Config, layers: int, shared_ffn_size: int) -> Experts:
 
 
 def _qwen2_moe(config: Config) -> Model:
-    sizes = _sizes(config, kv_heads=16)
+    sizes = sizes_of(config, kv_heads=16)
     shared = config.count("ffn_size", "shared_expert_intermediate_size")
     experts = _qwen_experts(config, sizes["layers"], shared)
     bias = "qkv" if config.flag("qkv_bias", True) else "none"
-    return _finish(
+    return model_of(
         config, "qwen-2-moe", **sizes, **_qwen_windows(config, sizes["layers"]), attention_bias=bias, experts=experts
     )
 
 
 def _qwen3_moe(config: Config) -> Model:
-    sizes = _sizes(config, kv_heads=4)
+    sizes = sizes_of(config, kv_heads=4)
     experts = _qwen_experts(config, sizes["layers"], 0)
     windows = _qwen_windows(config, sizes["layers"])
-    return _finish(
-        config, "qwen-3-moe", **sizes, **windows, attention_bias=_bias(config), qk_norm="per-head", experts=experts
+    return model_of(
+        config, "qwen-3-moe", **sizes, **windows, attention_bias=bias_of(config), qk_norm="per-head", experts=experts
     )
 
 
 def _gemma(config: Config) -> Model:
-    return _finish(
-        config, "gemma-1", **_sizes(config, head_size=256, kv_heads=16, tied=True), attention_bias=_bias(config)
+    return model_of(
+        config, "gemma-1", **sizes_of(config, head_size=256, kv_heads=16, tied=True), attention_bias=bias_of(config)
     )
 
 
 def _gemma2(config: Config) -> Model:
-    sizes = _sizes(config, head_size=256, kv_heads=4, tied=True)
-    windows = _windows(config, sizes["layers"], _window(config, 4096), 2)
-    return _finish(config, "gemma-2", **sizes, **windows, norms_per_layer=4, attention_bias=_bias(config))
+    sizes = sizes_of(config, head_size=256, kv_heads=4, tied=True)
+    windows = windows_of(config, sizes["layers"], window_of(config, 4096), 2)
+    return model_of(config, "gemma-2", **sizes, **windows, norms_per_layer=4, attention_bias=bias_of(config))
 
 
 # Published multimodal files give only what differs from the class: its sizes for heads, vocabulary and sequence.
@@ -192,17 +115,17 @@ def _gemma3_text(config: Config, **extra: Any) -> Model:
     absent = {key: value for key, value in _GEMMA3_DEFAULTS.items() if config.data.get(key) is None}
     config.defaulted |= {config.prefix + key: value for key, value in absent.items()}
     filled = Config(config.data | absent, config.file, config.prefix, config.defaulted)
-    sizes = _sizes(filled, head_size=256, tied=True)
+    sizes = sizes_of(filled, head_size=256, tied=True)
     every = filled.count("layers", "sliding_window_pattern", "_sliding_window_pattern", default=6)
-    windows = _windows(filled, sizes["layers"], _window(filled, 4096), every)
-    return _finish(
+    windows = windows_of(filled, sizes["layers"], window_of(filled, 4096), every)
+    return model_of(
         filled,
         "gemma-3",
         **sizes,
         **windows,
         norms_per_layer=4,
         qk_norm="per-head",
-        attention_bias=_bias(filled),
+        attention_bias=bias_of(filled),
         **extra,
     )
 
@@ -236,7 +159,7 @@ def _deepseek(config: Config, family: str, router_bias: bool) -> Model:
         router_bias=router_bias,
     )
     further = config.count("layers", "num_nextn_predict_layers", default=0, low=0)
-    return _finish(
+    return model_of(
         config,
         family,
         hidden_size=config.count("hidden_size", "hidden_size"),
@@ -255,19 +178,19 @@ def _deepseek(config: Config, family: str, router_bias: bool) -> Model:
 
 
 def _gpt_oss(config: Config) -> Model:
-    sizes = _sizes(config, head_size=64, kv_heads=8)
+    sizes = sizes_of(config, head_size=64, kv_heads=8)
     experts = Experts(
         count=config.count("experts", "num_local_experts", "num_experts"),
         per_token=config.count("experts", "num_experts_per_tok", "experts_per_token"),
         ffn_size=sizes["ffn_size"],
         router_bias=True,
     )
-    return _finish(
+    return model_of(
         config,
         "gpt-oss",
         **sizes,
-        **_windows(config, sizes["layers"], _window(config, 128), 2),
-        attention_bias=_bias(config, True),
+        **windows_of(config, sizes["layers"], window_of(config, 128), 2),
+        attention_bias=bias_of(config, True),
         ffn_bias=True,
         attention_sinks=True,
         experts=experts,
@@ -275,8 +198,8 @@ def _gpt_oss(config: Config) -> Model:
 
 
 def _phi3(config: Config) -> Model:
-    sizes = _sizes(config)
-    return _finish(config, "phi-3", **sizes, **_windows(config, sizes["layers"], _window(config), 1))
+    sizes = sizes_of(config)
+    return model_of(config, "phi-3", **sizes, **windows_of(config, sizes["layers"], window_of(config), 1))
 
 
 def _plain(config: Config, family: str, hidden: int, heads: int, **fields: Any) -> Model:
@@ -295,7 +218,7 @@ def _plain(config: Config, family: str, hidden: int, heads: int, **fields: Any) 
         "attention_bias": "qkvo",
         "ffn_bias": True,
     }
-    return _finish(config, family, **usual | fields)
+    return model_of(config, family, **usual | fields)
 
 
 def _gpt2(config: Config) -> Model:

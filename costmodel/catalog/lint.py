@@ -13,7 +13,9 @@ from pathlib import Path
 
 from costmodel.catalog.browse import facts_of, load
 from costmodel.catalog.catalog import KINDS, Catalog, check_names, read_assumptions, yaml_files
+from costmodel.catalog.counts import parameter_counts
 from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number
+from costmodel.catalog.models import read_model
 from costmodel.catalog.sizes import standard_rule
 from costmodel.errors import CatalogError, InputError, nearest
 
@@ -126,9 +128,6 @@ def _entry_problems(catalog: Catalog, kind: str, path: Path) -> Iterator[Problem
 
 
 def _model(catalog: Catalog, path: Path) -> Iterator[Problem]:
-    from costmodel.catalog.counts import parameter_counts
-    from costmodel.catalog.models import read_model
-
     model, block = read_model(catalog, path), catalog.read(path)
     counted = parameter_counts(model)["parameters"]
     if model.checkpoint_parameters:

@@ -276,14 +276,6 @@ class Block:
             blocks.append(Block(node, self.file, f"{self._path(key)}[{index}]", node.line))
         return tuple(blocks)
 
-    def is_list(self, key: str) -> bool:
-        """Whether a list stands under `key`."""
-        return isinstance(self._node.items.get(key), Sequence)
-
-    def is_block(self, key: str) -> bool:
-        """Whether a mapping stands under `key`."""
-        return isinstance(self._node.items.get(key), Mapping)
-
     def _path(self, key: str) -> str:
         return ".".join(part for part in (self.field, key) if part)
 

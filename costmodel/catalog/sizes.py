@@ -15,6 +15,7 @@ from pathlib import Path
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.counts import parameter_counts
 from costmodel.catalog.entries import Model
+from costmodel.catalog.models import read_model
 from costmodel.catalog.reader import Block
 from costmodel.catalog.shape import LARGEST
 from costmodel.errors import InputError
@@ -54,9 +55,7 @@ def standard_model(text: str, catalog: Catalog) -> Model:
     size = _parse(text, rule)
     name = size_name(size)
     if size in rule.published:
-        from costmodel.catalog.models import resolve_model
-
-        like = resolve_model(rule.published[size], catalog)
+        like = read_model(catalog, catalog.shelf("models").path(rule.published[size]))
         note = f"the shape of {like.name}"
         return replace(
             like, name=name, aliases=(), hugging_face=(), family="standard", max_sequence=rule.max_sequence, note=note

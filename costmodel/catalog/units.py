@@ -1,4 +1,4 @@
-"""The one table of units, and how sizes, counts and durations written by people are read.
+"""The one table of units, and how sizes and counts written by people are read.
 
 Inside costmodel everything is base SI: bytes, seconds, FLOP, bytes per second, watts. GB is 1e9 and GiB is 2**30.
 """
@@ -93,25 +93,6 @@ def parse_count(text: str, what: str = "count") -> int:
     if suffix not in suffixes:
         raise InputError(f"{what} {text!r} ends in {suffix!r}: the suffixes are k, M, B, T and Ki, Mi, Gi, Ti")
     return _whole(number, suffixes[suffix], text, what, "")
-
-
-def parse_tokens(text: str, what: str = "tokens") -> int:
-    """A number of tokens, such as `15T`, `4Mi` or `16M tokens`."""
-    return parse_count(re.sub(r"\s*tokens?$", "", text.strip()), what)
-
-
-def parse_duration(text: str, what: str = "duration") -> float:
-    """Seconds of a positive duration, such as `90s`, `1.5us`, `12h` or `30 days`."""
-    number, unit = _split(text, what, "a duration such as 90s, 1.5us, 12h or 30day")
-    units = QUANTITIES["duration"][1]
-    unit = {"d": "day", "days": "day", "hours": "h", "hour": "h", "m": "?"}.get(unit, unit)
-    if unit not in units:
-        raise InputError(f"{what} {text!r} needs a unit of time: {', '.join(units)}")
-    numerator, denominator = number
-    seconds = numerator / denominator * units[unit]
-    if seconds > 1e12:
-        raise InputError(f"{what} {text!r} is longer than 30,000 years")
-    return seconds
 
 
 def _split(text: str, what: str, expected: str) -> tuple[tuple[int, int], str]:

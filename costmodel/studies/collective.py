@@ -148,7 +148,7 @@ def collective(
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
 
     """
-    opened = catalog if isinstance(catalog, Catalog) else Catalog.open(catalog)
+    opened = Catalog.of(catalog)
     name = operation_named(operation)
     elements = (dtype or DTYPE).lower()
     if elements not in ELEMENT_BYTES:

@@ -251,7 +251,7 @@ def _collective_inputs(
 
 
 def _model_inputs(model: Any, sequence_length: int | str | None, catalog: Catalog) -> _Inputs:
-    from costmodel.catalog.models import resolve_model
+    from costmodel.catalog.resolve import resolve_model
     from costmodel.catalog.shape import equation_inputs
     from costmodel.catalog.units import parse_count
 

@@ -36,7 +36,7 @@ def list_hardware(kind: str = "", catalog: Catalog | Path | None = None) -> Hard
 
     Raises InputError for another kind and CatalogError at the first bad file.
     """
-    opened = _opened(catalog)
+    opened = Catalog.of(catalog)
     if kind and kind not in KINDS:
         raise InputError.unknown("kind of hardware", kind, KINDS)
     kinds = (kind,) if kind else KINDS
@@ -50,7 +50,7 @@ def show_hardware(name: str, catalog: Catalog | Path | None = None) -> HardwareD
     A name may be that of a cluster and of its chip: then both are shown. Raises InputError with the nearest names
     when there is none, and CatalogError when a file is bad.
     """
-    opened = _opened(catalog)
+    opened = Catalog.of(catalog)
     return HardwareDetails(tuple(find(opened, name)), opened.sources)
 
 
@@ -59,11 +59,7 @@ def check(folder: Path | None = None, catalog: Catalog | Path | None = None) -> 
 
     Raises InputError when the folder is not there.
     """
-    return CatalogCheck(lint(Catalog.open(folder) if folder is not None else _opened(catalog)))
-
-
-def _opened(catalog: Catalog | Path | None) -> Catalog:
-    return catalog if isinstance(catalog, Catalog) else Catalog.open(catalog)
+    return CatalogCheck(lint(Catalog.open(folder) if folder is not None else Catalog.of(catalog)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from pathlib import Path
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.counts import cache_bytes, flop_counts, parameter_counts
 from costmodel.catalog.entries import Experts, LatentAttention, Model, Number, Recurrent
-from costmodel.catalog.models import read_models, resolve_model
+from costmodel.catalog.models import read_models
+from costmodel.catalog.resolve import resolve_model
 from costmodel.report import Record, Scalar, Table, human
 
 TOKENS = 8192

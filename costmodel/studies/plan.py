@@ -172,7 +172,7 @@ def plan(
     """
     if not 1 <= top <= MOST_SHOWN:
         raise InputError(f"--top {top} is out of range: from 1 to {MOST_SHOWN}")
-    opened = catalog if isinstance(catalog, Catalog) else Catalog.open(catalog)
+    opened = Catalog.of(catalog)
     machine = machine_of(on, slices, opened)
     question = ask(model, machine, opened, sequence_length=sequence_length, batch=batch, tokens=tokens, dtype=dtype)
     start = perf_counter()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.counts import parameter_counts
 from costmodel.catalog.entries import Model
-from costmodel.catalog.models import resolve_model
+from costmodel.catalog.resolve import resolve_model
 from costmodel.catalog.units import parse_count
 from costmodel.errors import InputError
 from costmodel.search.batch import Batch, parse_batch

@@ -89,7 +89,7 @@ def train(
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
 
     """
-    opened = catalog if isinstance(catalog, Catalog) else Catalog.open(catalog)
+    opened = Catalog.of(catalog)
     machine = machine_of(on, slices, opened)
     several = [models] if isinstance(models, str | Model) else list(models)
     found, notes = [], []

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel.catalog.counts import parameter_counts
-from costmodel.catalog.huggingface import LARGEST_FILE, read_config
-from costmodel.catalog.models import resolve_model
+from costmodel.catalog.huggingface import read_config
+from costmodel.catalog.huggingface_config import LARGEST_FILE
+from costmodel.catalog.resolve import resolve_model
 from costmodel.catalog.shape import equation_inputs
 from costmodel.errors import CatalogError
 from tests.catalog.configurations import CONFIGURATIONS, GEMMA_3_4B, QWEN_1_5_MOE

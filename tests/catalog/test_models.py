@@ -10,7 +10,8 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model, Recurrent
 from costmodel.catalog.huggingface_kinds import READERS
 from costmodel.catalog.lint import lint
-from costmodel.catalog.models import OPTIONAL, REQUIRED, read_models, resolve_model
+from costmodel.catalog.models import OPTIONAL, REQUIRED, read_models
+from costmodel.catalog.resolve import resolve_model
 from costmodel.catalog.shape import ATTENTION_BIASES, NORMS, QK_NORMS, RECURRENT_KINDS, equation_inputs
 from costmodel.equations.model import parameters as equations
 from costmodel.equations.model.cache import KeyValueCache

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.counts import parameter_counts
-from costmodel.catalog.models import resolve_model
+from costmodel.catalog.resolve import resolve_model
 from costmodel.catalog.shape import contradictions
 from costmodel.catalog.sizes import read_rule, size_name
 from costmodel.errors import CatalogError, InputError

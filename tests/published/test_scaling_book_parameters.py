@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from costmodel.catalog.catalog import Catalog
-from costmodel.catalog.models import resolve_model
+from costmodel.catalog.resolve import resolve_model
 from costmodel.catalog.shape import equation_inputs
 from costmodel.equations.model.cache import KeyValueCache
 from costmodel.equations.model.flops import Flops

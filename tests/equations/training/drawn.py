@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
-from costmodel.catalog.models import resolve_model
+from costmodel.catalog.resolve import resolve_model
 from costmodel.search.evaluate import call, inputs, math_module
 from costmodel.search.layout import Layout, parse_layout
 from costmodel.search.workload import Workload
