@@ -160,13 +160,12 @@ def _resolved(text: str, likely: str) -> tuple[str, str]:
     if dot and subject not in SUBJECTS:
         raise InputError.unknown("subject", subject, SUBJECTS)
     places = [subject] if dot else sorted(SUBJECTS, key=lambda place: place != likely)
-    known = {place: [name for system, _ in _systems(place) for name in system.equations] for place in places}
-    for place, names in known.items():
-        if name in names:
+    choices = []
+    for place in places:
+        known = [known for system, _ in _systems(place) for known in system.equations]
+        if name in known:
             return place, name
-    choices = [
-        name if place == "training" and not dot else f"{place}.{name}" for place in places for name in known[place]
-    ]
+        choices += [other if place == "training" and not dot else f"{place}.{other}" for other in known]
     raise InputError.unknown("quantity", text, choices)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import sympy as sp
 
@@ -108,13 +109,17 @@ def definition(system: EquationSystem, name: str, depth: int = 1, axes: Sequence
     Raises EquationError for an unknown name.
     """
     labels = {axis.name: axis.labels for axis in axes}
-    equation = system[name]
-    parts: tuple[Quantity, ...] = ()
-    if depth and not equation.is_input:
+
+    @cache
+    def below(name: str, depth: int) -> Quantity:
+        equation = system[name]
+        if not depth or equation.is_input:
+            return Quantity(equation, labels=labels)
         writer = TextWriter()
         writer.write(equation.expression)
-        parts = tuple(definition(system, used, depth - 1, axes) for used in writer.read)
-    return Quantity(equation, parts=parts, labels=labels)
+        return Quantity(equation, parts=tuple(below(used, depth - 1) for used in writer.read), labels=labels)
+
+    return below(name, depth)
 
 
 def tree(point: Point, name: str, depth: int = 3, rows: Mapping[str, str] | None = None) -> Quantity:

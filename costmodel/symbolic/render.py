@@ -69,41 +69,48 @@ def as_records(tree: Quantity) -> list[dict[str, Any]]:
     return [
         {
             "depth": depth,
-            "quantity": q.name,
+            **_told(q),
             "rows": ", ".join(f"{axis}={label}" for axis, label in q.rows),
-            "value": q.held or q.value,
-            "unit": q.unit,
-            "meaning": q.equation.meaning,
-            "expression": q.text,
-            "numbers": q.numbers,
             "taken": "; ".join(map(said, q.decisions)),
-            "owner": q.equation.owner,
-            "source": q.equation.source,
-            "valid": q.equation.valid,
-            "approximate": q.equation.approximate,
         }
         for depth, q, again in tree.walk()
         if not again
     ]
 
 
-def as_nested(q: Quantity) -> dict[str, Any]:
-    """A tree as nested objects, for JSON."""
+def as_nested(tree: Quantity) -> dict[str, Any]:
+    """A tree as nested objects, for JSON. What was told before comes again without its parts."""
+    path: list[dict[str, Any]] = []
+    for depth, q, _ in tree.walk():
+        told = {
+            **_told(q),
+            "rows": dict(q.rows),
+            "taken": [said(decision) for decision in q.decisions],
+            "latex": q.latex,
+            "parts": [],
+        }
+        path[depth:] = [told]
+        if depth:
+            path[depth - 1]["parts"].append(told)
+    return path[0]
+
+
+def _told(q: Quantity) -> dict[str, Any]:
+    """What records and objects say of a quantity alike."""
+    e = q.equation
     return {
         "quantity": q.name,
-        "rows": dict(q.rows),
+        "rows": "",
         "value": q.held or q.value,
         "unit": q.unit,
-        "meaning": q.equation.meaning,
+        "meaning": e.meaning,
         "expression": q.text,
-        "latex": q.latex,
         "numbers": q.numbers,
-        "taken": [said(decision) for decision in q.decisions],
-        "owner": q.equation.owner,
-        "source": q.equation.source,
-        "valid": q.equation.valid,
-        "approximate": q.equation.approximate,
-        "parts": [as_nested(part) for part in q.parts],
+        "taken": "",
+        "owner": e.owner,
+        "source": e.source,
+        "valid": e.valid,
+        "approximate": e.approximate,
     }
 
 

@@ -34,7 +34,7 @@ from costmodel.symbolic import (
 from costmodel.symbolic import given as given_
 from costmodel.symbolic.explain import definition, tree
 from costmodel.symbolic.point import Decision, Point
-from costmodel.symbolic.render import as_latex, as_markdown, as_records, as_text, said
+from costmodel.symbolic.render import as_latex, as_markdown, as_nested, as_records, as_text, said
 from costmodel.symbolic.text import plain
 from tests.symbolic.random_systems import KIND, PHASE, SecondOpinion, along_size, points, systems
 from tests.symbolic.worth import worth
@@ -206,6 +206,39 @@ def test_records_are_flat_and_complete():
         "valid": "",
         "approximate": "",
     }
+
+
+def test_objects_nest_as_the_tree_does():
+    nested = as_nested(tree(point(), "step", 9))
+    assert [part["quantity"] for part in nested["parts"]] == ["first", "twice"]
+    assert nested["parts"][0]["parts"][0] | {"parts": []} == {
+        "quantity": "time",
+        "rows": {"matmul": "qkv"},
+        "value": 4,
+        "unit": "s",
+        "meaning": "one product, by its best tile",
+        "expression": "gap + best(width / rate over tile)",
+        "numbers": "1 + 6 / 2",
+        "taken": ["best over tile: bound by both wide and tall"],
+        "owner": "",
+        "source": "",
+        "valid": "",
+        "approximate": "",
+        "latex": r"\mathrm{gap} + \min_{\mathrm{tile}} \left(\frac{\mathrm{width}}{\mathrm{rate}}\right)",
+        "parts": [],
+    }
+
+
+def test_quantities_that_share_their_parts_do_not_multiply():
+    x = EquationSystem("shared")
+    last = x.input("n", count, "a number")
+    for i in range(40):
+        root = x.define(f"x{i}", count, sp.sqrt(last), "uses it once")
+        last = x.define(f"y{i}", count, root + last, "and again")
+    here = Point(x, compile_math(x)(n=1))
+    for found in (tree(here, "y39", 99), definition(x, "y39", 99)):
+        assert len(as_text(found).splitlines()) < 500
+        assert len(str(as_nested(found))) < 100_000
 
 
 def test_markdown_and_latex():
