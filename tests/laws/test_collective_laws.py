@@ -1,4 +1,4 @@
-"""What every form of every collective obeys, law by law; the numbers are those of the list they come from.
+"""What every form of every collective obeys, law by law, numbered so that a failure can be spoken of.
 
 A law runs over the whole registry, and what it does not hold for is listed with the reason. Law 13, that the fastest is
 the fastest, and those on machines are in `test_group_laws`; law 22, that forms equal simulations, is
