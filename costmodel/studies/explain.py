@@ -92,7 +92,7 @@ def explain(
     """
     from costmodel.symbolic.explain import definition, tree
 
-    opened = catalog if isinstance(catalog, Catalog) else Catalog.open(catalog)
+    opened = Catalog.of(catalog)
     subject, name = _resolved(quantity, "model" if on is None and model is not None else "training")
     _check_subject(subject, model, on, size, group, axes)
     numbers = model is not None or on is not None
@@ -209,10 +209,11 @@ def _training_inputs(
     catalog: Catalog,
 ) -> _Inputs:
     from costmodel.search.evaluate import inputs
-    from costmodel.studies.question import ask, machine_of
+    from costmodel.studies.question import ask
     from costmodel.studies.train import settle
+    from costmodel.topology.machine import parse_machine
 
-    machine = machine_of(on, slices, catalog)
+    machine = parse_machine(on, slices, catalog)
     question = ask(model, machine, catalog, sequence_length=sequence_length, batch=batch, tokens=None, dtype=dtype)
     workload, chosen = settle(question, layout, catalog)
     said = f"{workload.model.name} on {machine.name_as_typed}"
@@ -265,7 +266,7 @@ def _point(
     system: EquationSystem, looped: Sequence[Axis], name: str, inputs: Mapping[str, Any], only: Sequence[str]
 ) -> Point:
     """The values of a quantity, of all that it needs and of what is to be kept."""
-    from costmodel.search.evaluate import call
+    from costmodel.runtime import call
     from costmodel.symbolic import compile_math
     from costmodel.symbolic.point import Point
 

@@ -126,6 +126,10 @@ class none_drawn(Step):
 class select(Node):
     """select(condition, value, otherwise): only the branch taken needs to be meaningful."""
 
+    def __new__(cls, condition: Expression, *formulas: Expression, **options: Any) -> Any:
+        """Refuse what Python's == makes of two formulas."""
+        return super().__new__(cls, _condition(condition), *formulas, **options)
+
     @classmethod
     def eval(cls, condition: Expression, value: Expression, otherwise: Expression) -> Expression | None:
         """Only a condition that binding has settled, such as 1 > 1, is resolved."""
@@ -275,12 +279,18 @@ def equal(a: Expression, b: Expression) -> Expression:
 
 def both(*conditions: Expression) -> Expression:
     """All conditions hold."""
-    return sp.And(*conditions, evaluate=False)
+    return sp.And(*map(_condition, conditions), evaluate=False)
 
 
 def either(*conditions: Expression) -> Expression:
     """At least one condition holds."""
-    return sp.Or(*conditions, evaluate=False)
+    return sp.Or(*map(_condition, conditions), evaluate=False)
+
+
+def _condition(condition: Expression) -> Expression:
+    if isinstance(condition, bool):
+        raise EquationError("a condition is Python's own True or False: write equal(a, b) where == stands")
+    return condition
 
 
 def cube_root(x: Expression) -> Expression:

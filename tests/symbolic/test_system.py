@@ -13,6 +13,7 @@ from costmodel.symbolic import (
     Chapter,
     EquationSystem,
     best,
+    both,
     bytes_,
     bytes_per_second,
     choice,
@@ -20,6 +21,7 @@ from costmodel.symbolic import (
     column,
     compile_math,
     count,
+    either,
     equation,
     part,
     rows,
@@ -145,6 +147,13 @@ def test_a_condition_that_binding_settles_is_resolved():
         time = equation(seconds, group.time, "the group's")
 
     assert compile_math(Alone.system)()["time"] == 0
+
+
+def test_pythons_equality_is_refused_as_a_condition():
+    n = sp.Symbol("n")
+    for wrong in (lambda: select(n == 1, 0, n), lambda: both(n > 1, n == 2), lambda: either(n == 1, n == 2)):
+        with pytest.raises(EquationError, match=r"write equal\(a, b\) where == stands"):
+            wrong()
 
 
 def test_a_choice_keeps_its_labels_in_a_part():
