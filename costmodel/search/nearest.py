@@ -6,7 +6,7 @@ from math import log2
 from typing import TYPE_CHECKING
 
 from costmodel.search.grid import Grid
-from costmodel.search.layout import Layout
+from costmodel.search.layout import DEFAULT_PLACEMENT, Layout
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,4 +33,4 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
         shape[axis] = -1
         whole = whole + np.asarray(costs).reshape(shape)
     found = grid.best(grid.legal, whole, 1)
-    return grid.layout(found[0], "tp-dp-pp") if found else None
+    return grid.layout(found[0], DEFAULT_PLACEMENT) if found else None

@@ -96,11 +96,10 @@ def test_what_cannot_be_read_is_said(text, said):
 @example("=8")
 def test_any_text_is_read_or_refused_in_a_sentence(text):
     try:
-        found = parse_layout(text, 64)
+        read = parse_layout(text, 64).chips == 64
     except InputError as error:
-        assert "layout" in str(error)
-    else:
-        assert found.chips == 64
+        read = "layout" in str(error)
+    assert read
 
 
 @given(st.integers(1, 512), st.integers(1, 40), st.integers(1, 40), st.integers(1, 40))

@@ -1,0 +1,193 @@
+"""The search over all layouts at once against one layout at a time."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costmodel.search.candidates import Candidates, candidates, only
+from costmodel.search.evaluate import evaluate
+from costmodel.search.grid import search
+from costmodel.search.layout import parse_layout
+from costmodel.search.nearest import nearest_legal
+from costmodel.search.workload import Workload
+from costmodel.studies.estimate import estimate
+from tests.equations.training.drawn import CATALOG, Case, decoder, machine, models
+
+few = settings(max_examples=settings.default.max_examples // 4)
+MACHINES = (
+    ("dgx-h100:8", 1),
+    ("dgx-h100:24", 1),
+    ("meta-roce-24k:64", 1),
+    ("gb200-nvl72:16", 1),
+    ("mi300x-cluster:16", 1),
+    ("tpu-v5e:4x4", 1),
+    ("tpu-v5p:2x2x4", 1),
+    ("tpu-v6e:2x4", 2),
+    ("tpu-v5p:4x4x12", 1),
+)
+FEW = Candidates(micro_batches=(1, 2), schedules=(("1f1b", 1), ("interleaved", 2), ("interleaved", 3)))
+
+
+@st.composite
+def drawn(draw):
+    where = machine(*draw(st.sampled_from(MACHINES)))
+    model = draw(models(draw(st.sampled_from((1, 2, 4, 6))), layers=draw(st.integers(1, 12))))
+    length = 2 ** draw(st.integers(7, 12))
+    workload = Workload(where, model, length, where.chips * draw(st.integers(1, 4)))
+    return Case(workload, parse_layout("", where.chips))
+
+
+def placements(grid, index):
+    """Every placement of the degrees at a position."""
+    rows = grid.order[np.flatnonzero(grid.rows_of == index[-1])]
+    return [str(grid.placed.placement(int(row))) for row in rows]
+
+
+@few
+@given(drawn(), st.data())
+def test_every_point_is_what_one_answer_says(case, data):
+    grid = search(case.workload, CATALOG, FEW)
+    index = tuple(data.draw(st.integers(0, size - 1)) for size in grid.step_time.shape)
+    found = [evaluate(case.workload, grid.layout(index, text), CATALOG) for text in placements(grid, index)]
+    assert {one["legal"] for one in found} == {int(grid.legal[index])}
+    for quantity in ("allocated", "device_used"):
+        assert {one[quantity] for one in found} == {found[0][quantity]}
+        assert getattr(grid, quantity)[index] == pytest.approx(found[0][quantity], rel=1e-12)
+    least = min(one["step_time"] for one in found) if grid.legal[index] else np.inf
+    assert grid.step_time[index] == pytest.approx(least, rel=1e-12)
+
+
+@few
+@given(drawn(), st.data())
+def test_the_placement_settled_on_is_the_fastest(case, data):
+    grid = search(case.workload, CATALOG, FEW)
+    legal = np.argwhere(grid.legal)
+    if not len(legal):
+        return
+    index = tuple(map(int, legal[data.draw(st.integers(0, len(legal) - 1))]))
+    settled = grid.settled(index)
+    assert settled.placement in placements(grid, index)
+    assert evaluate(case.workload, settled, CATALOG)["step_time"] == pytest.approx(grid.step_time[index], rel=1e-12)
+
+
+@few
+@given(drawn())
+def test_what_was_searched_is_legal_or_rejected_by_one_rule(case):
+    grid = search(case.workload, CATALOG, FEW)
+    assert grid.searched == int(np.prod(FEW.shape)) * len(grid.placed)
+    assert grid.count(grid.legal) + sum(grid.broken.values()) == grid.searched
+    assert grid.count(grid.fits) <= grid.count(grid.legal)
+    assert np.isfinite(grid.step_time[grid.legal]).all() and np.isinf(grid.step_time[~grid.legal]).all()
+    products = grid.degrees["tp"] * grid.degrees["pp"] * grid.degrees["dp"]
+    assert (products == case.workload.machine.chips).all()
+
+
+@pytest.mark.parametrize(
+    ("on", "slices"), [("dgx-h100:8", 1), ("dgx-a100:16", 1), ("tpu-v5e:2x4", 1), ("tpu-v5p:2x2x2", 2)]
+)
+def test_the_best_is_the_best_of_all_tried_one_by_one(on, slices):
+    workload = Workload(machine(on, slices), decoder(layers=4, vocabulary=200_000), 2048, 8)
+    grid = search(workload, CATALOG, candidates(4, 8))
+    least = np.inf
+    for found in np.argwhere(grid.legal):
+        index = tuple(map(int, found))
+        for text in placements(grid, index):
+            values = evaluate(workload, grid.layout(index, text), CATALOG)
+            if values["margin"] >= 0:
+                least = min(least, values["step_time"])
+    told = estimate(workload, grid.settled(grid.best(grid.fits, grid.step_time, 1)[0]), CATALOG, 10**9)
+    assert told.step_time_s == pytest.approx(least, rel=1e-12)
+    assert told.fits == "yes"
+
+
+def test_rules_are_counted_as_one_by_one():
+    workload = Workload(machine("dgx-h100:8"), decoder(layers=3, heads=6, kv_heads=3), 1020, 6)
+    grid = search(workload, CATALOG, FEW)
+    broken = dict.fromkeys(grid.broken, 0)
+    legal = 0
+    for index in product(*map(range, grid.step_time.shape)):
+        for text in placements(grid, index):
+            values = evaluate(workload, grid.layout(index, text), CATALOG)
+            standing = [value for name, value in values.items() if name.startswith("rule_")]
+            legal += min(standing) > 0
+            first = next((rule for rule, value in zip(broken, standing, strict=True) if value <= 0), None)
+            if first:
+                broken[first] += 1
+    assert (legal, broken) == (grid.count(grid.legal), grid.broken)
+
+
+@few
+@given(drawn(), st.sampled_from(("step_time", "device_used")), st.integers(1, 30))
+def test_the_best_few_are_the_smallest_in_order(case, key, most):
+    grid = search(case.workload, CATALOG, FEW)
+    values = getattr(grid, key)
+    found = [values[index] for index in grid.best(grid.legal, values, most)]
+    assert found == sorted(found)
+    smallest = np.sort(np.where(grid.legal, values, np.inf).ravel())[:most]
+    assert found == [value for value in smallest.tolist() if np.isfinite(value)]
+
+
+@few
+@given(drawn(), st.data())
+def test_a_legal_layout_is_nearest_to_itself(case, data):
+    grid = search(case.workload, CATALOG, FEW)
+    legal = np.argwhere(grid.legal)
+    if not len(legal):
+        assert nearest_legal(grid, grid.layout((0, 0, 0, 0, 0, 0), "tp-dp-pp")) is None
+        return
+    index = tuple(map(int, legal[data.draw(st.integers(0, len(legal) - 1))]))
+    wanted = grid.settled(index)
+    assert replace(nearest_legal(grid, wanted), placement=wanted.placement) == wanted
+
+
+@few
+@given(drawn(), st.data())
+def test_the_nearest_legal_layout_is_legal_and_can_be_placed(case, data):
+    grid = search(case.workload, CATALOG, FEW)
+    index = tuple(data.draw(st.integers(0, size - 1)) for size in grid.step_time.shape)
+    near = nearest_legal(grid, grid.layout(index, "tp-dp-pp"))
+    assert (near is None) == (not grid.legal.any())
+    if near is not None:
+        assert evaluate(case.workload, near, CATALOG)["legal"] == 1
+
+
+def test_one_degree_apart_is_near():
+    workload = Workload(machine("dgx-h100:64"), decoder(layers=32), 4096, 64)
+    grid = search(workload, CATALOG, candidates(32, 64))
+    wanted = replace(grid.settled(grid.best(grid.legal, grid.step_time, 1)[0]), tp=3, pp=4, dp=6, zero=1)
+    near = nearest_legal(grid, wanted)
+    assert near.pp == 4 and near.zero == 1 and near.tp in (2, 4) and near.tp * near.dp == 16
+
+
+def test_progress_is_told_up_to_the_end():
+    shares = []
+    workload = Workload(machine("dgx-h100:512"), decoder(layers=16), 4096, 512)
+    search(workload, CATALOG, candidates(16, 512), shares.append)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
+def test_candidates_of_one_layout_are_that_layout():
+    workload = Workload(machine("dgx-h100:8"), decoder(), 1024, 8)
+    grid = search(workload, CATALOG, FEW)
+    layout = grid.layout((1, 2, 3, 1, 1, 0), "tp-dp-pp")
+    assert only(layout).shape == (1, 1, 1, 1, 1)
+    assert (
+        only(layout).layout((0, 0, 0, 0, 0), {"tp": layout.tp, "pp": layout.pp, "dp": layout.dp}, "tp-dp-pp") == layout
+    )
+
+
+@pytest.mark.parametrize(("layers", "expected"), [(126, {2, 3, 4, 6, 7, 8, 9, 14, 16}), (7, {3, 7, 9}), (1, {3})])
+def test_chunks_divide_the_layers_or_the_layers_and_two(layers, expected):
+    assert {v for schedule, v in candidates(layers, 64).schedules if schedule == "interleaved"} == expected
+
+
+@given(st.integers(1, 5000))
+def test_micro_batches_are_powers_of_two_that_divide_the_batch(batch):
+    sizes = candidates(8, batch).micro_batches
+    assert sizes[0] == 1 and all(batch % size == 0 and size & (size - 1) == 0 for size in sizes)
+    assert sizes[-1] == 64 or batch % (2 * sizes[-1]) or 2 * sizes[-1] > batch

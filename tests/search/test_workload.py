@@ -1,0 +1,71 @@
+"""What is trained on what, as inputs of the equations; what cannot be trained yet, by name."""
+
+from dataclasses import replace
+
+import pytest
+
+from costmodel.catalog.entries import Unknown
+from costmodel.catalog.models import resolve_model
+from costmodel.equations.placed_training import OnSwitches, OnTorus
+from costmodel.errors import InputError
+from costmodel.search.workload import Workload, check_model, chip_inputs, default_dtype, scalar_inputs
+from costmodel.topology.placements import members
+from tests.equations.training.drawn import CATALOG, decoder, machine, on
+
+
+@pytest.mark.parametrize(
+    ("model", "layers"),
+    [
+        ("mixtral-8x7b", "mixture-of-experts layers"),
+        ("deepseek-v3", "mixture-of-experts layers, multi-head latent attention"),
+        ("nemotron-h-56b", "mamba2 layers"),
+    ],
+)
+def test_layers_that_are_not_modelled_are_refused_by_name(model, layers):
+    with pytest.raises(InputError, match=f"{model} has .*{layers}.*not modelled yet.*llama"):
+        check_model(resolve_model(model, CATALOG))
+
+
+@pytest.mark.parametrize("on_machine", ["dgx-h100:64", "mi300x-cluster:16", "tpu-v5p:4x4x4", "tpu-v6e:4x4"])
+def test_every_input_of_the_equations_is_given(on_machine):
+    """By the catalog, the layout or the placement; none is left over to be guessed."""
+    where = machine(on_machine)
+    given = on("llama-3-8b", on_machine, "tp=4 pp=2", 4096, 64).inputs
+    chapter = OnTorus if where.is_torus else OnSwitches
+    missing = {e.name for e in chapter.system.inputs(["step_time", "device_used", "mfu", "hfu"])} - set(given)
+    assert missing == set()
+    assert set(members("tp-dp-pp", {"tp": 4, "pp": 2, "dp": where.chips // 8}, where)) <= set(given)
+
+
+def test_overlap_is_all_what_is_modelled_or_nothing():
+    workload = Workload(machine("dgx-h100:64"), decoder(), 4096, 64)
+    shares = ("tp_hidden_share", "fsdp_hidden_share", "dp_hidden_share")
+    found = {overlap: scalar_inputs(workload, CATALOG, overlap) for overlap in ("perfect", "modelled", "none")}
+    assert [found["perfect"][share] for share in shares] == [1, 1, 1]
+    assert [found["none"][share] for share in shares] == [0, 0, 0]
+    assert all(0 < found["modelled"][share] < 1 for share in shares)
+    differing = {name for name in found["none"] if found["none"][name] != found["perfect"][name]}
+    assert differing == set(shares)
+
+
+def test_precision_is_bf16_where_a_chip_has_it():
+    assert default_dtype(CATALOG.chip("h100-sxm")) == "bf16"
+    assert default_dtype(CATALOG.chip("v100-sxm2")) == "fp16"
+
+
+def test_a_precision_that_a_chip_lacks_is_refused():
+    with pytest.raises(InputError, match="training precision of v100-sxm2 'bf16'.*fp16"):
+        chip_inputs(CATALOG.chip("v100-sxm2"), "bf16")
+    with pytest.raises(InputError, match="training precision of h100-sxm 'fp8'"):
+        chip_inputs(CATALOG.chip("h100-sxm"), "fp8")
+
+
+def test_what_nobody_publishes_is_asked_for():
+    chip = replace(CATALOG.chip("h100-sxm"), memory_bandwidth=Unknown("not measured", "hardware/chips/x.yaml"))
+    with pytest.raises(InputError, match="x.yaml is unknown.*not measured"):
+        chip_inputs(chip, "bf16")
+
+
+def test_exponentials_within_the_share_of_peak_cost_nothing_more():
+    assert chip_inputs(CATALOG.chip("tpu-v5p"), "bf16")["exponential_rate"] == float("inf")
+    assert chip_inputs(CATALOG.chip("h100-sxm"), "bf16")["exponential_rate"] == 4.3e12
