@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from costmodel.catalog.entries import Unknown
-from costmodel.catalog.models import resolve_model
+from costmodel.catalog.resolve import resolve_model
 from costmodel.equations.placed_training import OnSwitches, OnTorus
 from costmodel.errors import InputError
 from costmodel.search.workload import Workload, check_model, chip_inputs, default_dtype, scalar_inputs
@@ -54,7 +54,7 @@ def test_precision_is_bf16_where_a_chip_has_it():
 
 
 def test_a_precision_that_a_chip_lacks_is_refused():
-    with pytest.raises(InputError, match="training precision of v100-sxm2 'bf16'.*fp16"):
+    with pytest.raises(InputError, match=r"training precision of v100-sxm2 'bf16'.*fp16"):
         chip_inputs(CATALOG.chip("v100-sxm2"), "bf16")
     with pytest.raises(InputError, match="training precision of h100-sxm 'fp8'"):
         chip_inputs(CATALOG.chip("h100-sxm"), "fp8")
@@ -62,7 +62,7 @@ def test_a_precision_that_a_chip_lacks_is_refused():
 
 def test_what_nobody_publishes_is_asked_for():
     chip = replace(CATALOG.chip("h100-sxm"), memory_bandwidth=Unknown("not measured", "hardware/chips/x.yaml"))
-    with pytest.raises(InputError, match="x.yaml is unknown.*not measured"):
+    with pytest.raises(InputError, match=r"x.yaml is unknown.*not measured"):
         chip_inputs(chip, "bf16")
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
 from costmodel.catalog.resolve import resolve_model
-from costmodel.search.evaluate import call, inputs, math_module
+from costmodel.runtime import call
+from costmodel.search.evaluate import inputs, math_module
 from costmodel.search.layout import Layout, parse_layout
 from costmodel.search.workload import Workload
 from costmodel.topology.machine import parse_machine
