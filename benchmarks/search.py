@@ -21,7 +21,8 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.report import human
 from costmodel.search.candidates import candidates
 from costmodel.search.grid import search
-from costmodel.studies.question import ask, machine_of
+from costmodel.studies.question import ask
+from costmodel.topology.machine import parse_machine
 
 CASES = (
     ("llama-3.1-405b", "dgx-h100:16384", 2048, False),
@@ -36,7 +37,7 @@ def measure(model: str, on: str, sequences: int, all_levels: bool, repeats: int)
     """One row of the table."""
     catalog = Catalog.open()
     question = ask(
-        model, machine_of(on, 1, catalog), catalog, sequence_length=None, batch=sequences, tokens=None, dtype=None
+        model, parse_machine(on, 1, catalog), catalog, sequence_length=None, batch=sequences, tokens=None, dtype=None
     )
     workload = replace(question.workload, global_batch=sequences)
     tried = candidates(workload.model.layers, sequences)

@@ -22,23 +22,22 @@ if TYPE_CHECKING:
     from costmodel.catalog.catalog import Catalog
     from costmodel.studies.collective import collective
     from costmodel.studies.explain import explain
-    from costmodel.studies.hardware import check as check_catalog
-    from costmodel.studies.hardware import list_hardware, show_hardware
+    from costmodel.studies.hardware import check_catalog, list_hardware, show_hardware
     from costmodel.studies.models import list_models, show_model
     from costmodel.studies.plan import plan
     from costmodel.studies.train import train
 
 _HOMES = {
-    "Catalog": ("costmodel.catalog.catalog", "Catalog"),
-    "check_catalog": ("costmodel.studies.hardware", "check"),
-    "collective": ("costmodel.studies.collective", "collective"),
-    "explain": ("costmodel.studies.explain", "explain"),
-    "list_hardware": ("costmodel.studies.hardware", "list_hardware"),
-    "list_models": ("costmodel.studies.models", "list_models"),
-    "plan": ("costmodel.studies.plan", "plan"),
-    "show_hardware": ("costmodel.studies.hardware", "show_hardware"),
-    "show_model": ("costmodel.studies.models", "show_model"),
-    "train": ("costmodel.studies.train", "train"),
+    "Catalog": "costmodel.catalog.catalog",
+    "check_catalog": "costmodel.studies.hardware",
+    "collective": "costmodel.studies.collective",
+    "explain": "costmodel.studies.explain",
+    "list_hardware": "costmodel.studies.hardware",
+    "list_models": "costmodel.studies.models",
+    "plan": "costmodel.studies.plan",
+    "show_hardware": "costmodel.studies.hardware",
+    "show_model": "costmodel.studies.models",
+    "train": "costmodel.studies.train",
 }
 
 __all__ = [
@@ -63,8 +62,7 @@ def __getattr__(name: str) -> Any:
     """Load a study when it is first asked for: each needs only a part of the package."""
     if name not in _HOMES:
         raise AttributeError(f"module 'costmodel' has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    return getattr(import_module(module), attribute)
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -126,8 +126,8 @@ def equations_reference() -> str:
 TARGETS: dict[str, Callable[[], str]] = {
     "docs/reference/equations.md": equations_reference,
     "costmodel/generated/collectives_math.py": collectives_math,
-    "costmodel/generated/group_switch_math.py": lambda: group_math("switches"),
-    "costmodel/generated/group_torus_math.py": lambda: group_math("torus"),
+    "costmodel/generated/group_on_switches_math.py": lambda: group_math("switches"),
+    "costmodel/generated/group_on_torus_math.py": lambda: group_math("torus"),
     "costmodel/generated/economics_math.py": economics_math,
     "costmodel/generated/parameters_math.py": parameters_math,
     "costmodel/generated/training_on_switches_math.py": lambda: training_math("switches"),

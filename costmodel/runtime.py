@@ -1,4 +1,4 @@
-"""What the generated modules call: whole-number functions, and the driver of numpy modules over tables of rows.
+"""What the generated modules call, and how they are called: whole-number functions, one answer, tables of rows.
 
 numpy is imported by the parts that need it only: one answer from a `math` module does without.
 """
@@ -6,11 +6,11 @@ numpy is imported by the parts that need it only: one answer from a `math` modul
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from costmodel.errors import EquationError
+from costmodel.errors import EquationError, InputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 
 BLOCK = 500_000
 """Elements in one statement: enough that numpy's overhead is small, few enough that blocks stay in the caches."""
+
+
+def call(function: Callable[..., Mapping[str, Any]], inputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Call a generated function with those of `inputs` that it takes; raises InputError naming one that is missing."""
+    names = function.__code__.co_varnames[: function.__code__.co_kwonlyargcount]
+    missing = [name for name in names if name not in inputs]
+    if missing:
+        raise InputError(f"the equations need {', '.join(missing)}, which this catalog does not give")
+    return function(**{name: inputs[name] for name in names})
 
 
 def ceil_log2(n: float) -> int:

@@ -13,6 +13,6 @@ app = new_app("catalog", "The files behind hardware and models.")
 @answering
 def check(catalog: Catalog) -> Answer:
     """Lint every file of the catalog and of your own folder; exits with 1 when something is wrong."""
-    from costmodel.studies import hardware
+    from costmodel.studies.hardware import check_catalog
 
-    return hardware.check(catalog=catalog)
+    return check_catalog(catalog=catalog)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from costmodel.catalog.catalog import Catalog
-from costmodel.errors import InputError
+from costmodel.runtime import call
 from costmodel.search.candidates import sharding
 from costmodel.search.layout import RECOMPUTE, SCHEDULES, Layout
 from costmodel.search.workload import Overlap, Workload, scalar_inputs
@@ -37,14 +37,4 @@ def inputs(workload: Workload, layout: Layout, catalog: Catalog, overlap: Overla
 
 def math_module(workload: Workload) -> ModuleType:
     """The generated module of one answer for the kind of machine."""
-    kind = "torus" if workload.machine.is_torus else "switches"
-    return import_module(f"costmodel.generated.training_on_{kind}_math")
-
-
-def call(function: Callable[..., Mapping[str, Any]], inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Call a generated function with those of `inputs` that it takes; raises InputError naming one that is missing."""
-    names = function.__code__.co_varnames[: function.__code__.co_kwonlyargcount]
-    missing = [name for name in names if name not in inputs]
-    if missing:
-        raise InputError(f"the equations need {', '.join(missing)}, which this catalog does not give")
-    return function(**{name: inputs[name] for name in names})
+    return import_module(f"costmodel.generated.training_on_{workload.machine.fabric}_math")

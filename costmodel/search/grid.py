@@ -190,8 +190,7 @@ def _broken(run: Run, rows_of: NDArray[np.int64], shape: tuple[int, ...]) -> dic
 
 def generated(workload: Workload) -> ModuleType:
     """The numpy module of the training equations for the kind of machine."""
-    kind = "torus" if workload.machine.is_torus else "switches"
-    return import_module(f"costmodel.generated.training_on_{kind}_numpy")
+    return import_module(f"costmodel.generated.training_on_{workload.machine.fabric}_numpy")
 
 
 def rules(module: ModuleType) -> list[str]:

@@ -46,9 +46,14 @@ class Layout:
     placement: str
 
     def __str__(self) -> str:
+        return f"{self.without_placement} placement={self.placement}"
+
+    @property
+    def without_placement(self) -> str:
+        """The text as far as it fits a column; the placement is the longest word and mostly the default."""
         return (
             f"tp={self.tp} pp={self.pp} dp={self.dp} v={self.virtual_stages} mbs={self.micro_batch_size} zero={self.zero}"
-            f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule} placement={self.placement}"
+            f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule}"
         )
 
     @property

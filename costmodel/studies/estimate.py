@@ -9,7 +9,8 @@ from typing import Any
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Price, Unknown
 from costmodel.report import Scalar
-from costmodel.search.evaluate import call, evaluate
+from costmodel.runtime import call
+from costmodel.search.evaluate import evaluate
 from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload
 

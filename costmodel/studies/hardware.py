@@ -54,7 +54,7 @@ def show_hardware(name: str, catalog: Catalog | Path | None = None) -> HardwareD
     return HardwareDetails(tuple(find(opened, name)), opened.sources)
 
 
-def check(folder: Path | None = None, catalog: Catalog | Path | None = None) -> CatalogCheck:
+def check_catalog(folder: Path | None = None, catalog: Catalog | Path | None = None) -> CatalogCheck:
     """Everything that is wrong in the catalog, with `folder`, a user's own, laid over it.
 
     Raises InputError when the folder is not there.

@@ -14,9 +14,10 @@ from costmodel.report import Record, Scalar, Table, human
 from costmodel.search.grid import Grid
 from costmodel.search.layout import Layout
 from costmodel.studies.estimate import TIME_ITEMS, Estimate, estimate
-from costmodel.studies.question import Question, ask, machine_of, searched
+from costmodel.studies.question import Question, ask, require_legal, searched
 from costmodel.studies.train import assumptions
 from costmodel.studies.training_tables import details
+from costmodel.topology.machine import parse_machine
 
 TIE = 0.05
 """Layouts this close to the best are not told apart: no model of this kind is nearer to measurements."""
@@ -103,13 +104,17 @@ class PlanAnswer:
         shown = [*details(first, self.notes)]
         shown.insert(1, self._others())
         if len(self.front) > 1:
-            rows = [(str(f.layout), human.seconds(f.step_time_s), human.size(f.device_used_bytes)) for f in self.front]
-            shown.append(
-                Table("Less memory for more time", ("layout", "step", "memory"), [_split(row) for row in rows])
-            )
+            rows = [
+                (f.layout.without_placement, human.seconds(f.step_time_s), human.size(f.device_used_bytes))
+                for f in self.front
+            ]
+            shown.append(Table("Less memory for more time", ("layout", "step", "memory"), rows))
         if self.too_big:
-            rows = [(str(x.layout), human.seconds(x.step_time_s), human.size(x.short_bytes)) for x in self.too_big]
-            shown.append(Table("Faster, but too big", ("layout", "step", "short of"), [_split(row) for row in rows]))
+            rows = [
+                (x.layout.without_placement, human.seconds(x.step_time_s), human.size(x.short_bytes))
+                for x in self.too_big
+            ]
+            shown.append(Table("Faster, but too big", ("layout", "step", "short of"), rows))
         shown.append(self._rejections())
         return [*shown, Table("Assumptions", notes=self.assumptions)]
 
@@ -118,7 +123,7 @@ class PlanAnswer:
         rows = [
             (
                 rank,
-                _layout(found.layout),
+                found.layout.without_placement,
                 human.seconds(found.step_time_s),
                 f"+{100 * (found.step_time_s / best - 1):.1f}%",
                 human.percent(found.mfu),
@@ -173,7 +178,7 @@ def plan(
     if not 1 <= top <= MOST_SHOWN:
         raise InputError(f"--top {top} is out of range: from 1 to {MOST_SHOWN}")
     opened = Catalog.of(catalog)
-    machine = machine_of(on, slices, opened)
+    machine = parse_machine(on, slices, opened)
     question = ask(model, machine, opened, sequence_length=sequence_length, batch=batch, tokens=tokens, dtype=dtype)
     start = perf_counter()
     grid = searched(question, opened, progress)
@@ -182,12 +187,7 @@ def plan(
 
 
 def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds: float) -> PlanAnswer:
-    if not grid.legal.any():
-        worst = max(grid.broken, key=lambda rule: grid.broken[rule])
-        raise InputError(
-            f"no layout of {grid.workload.model.name} is legal on {grid.workload.machine.name_as_typed} with "
-            f"{grid.workload.global_batch:,} sequences: most break the rule that {worst}"
-        )
+    require_legal(grid)
     fits = grid.fits
 
     def full(index: tuple[int, ...]) -> Estimate:
@@ -272,21 +272,13 @@ def _remedy(grid: Grid, question: Question, catalog: Catalog, least: float) -> s
     while chips < MOST_CHIPS * machine.chips:
         chips *= 2
         try:
-            larger = machine_of(f"{name}:{chips}", 1, catalog)
+            larger = parse_machine(f"{name}:{chips}", 1, catalog)
             workload = replace(question.workload, machine=larger)
             if searched(replace(question, workload=workload), catalog).fits.any():
                 return f"{short}; {name}:{chips} would hold it"
         except InputError:
             break
     return f"{short}; a shorter sequence, a smaller model or a chip with more memory would help"
-
-
-def _layout(layout: Layout) -> str:
-    return str(layout).rsplit(" placement=", 1)[0]
-
-
-def _split(row: tuple[str, str, str]) -> tuple[str, str, str]:
-    return (row[0].rsplit(" placement=", 1)[0], row[1], row[2])
 
 
 def _short(found: Estimate) -> dict[str, object]:

@@ -15,7 +15,7 @@ from costmodel.search.batch import Batch, parse_batch
 from costmodel.search.candidates import candidates
 from costmodel.search.grid import Grid, search
 from costmodel.search.workload import Workload, check_model, default_dtype
-from costmodel.topology.machine import Machine, parse_machine
+from costmodel.topology.machine import Machine
 
 LONGEST_SEQUENCE = 2**24
 
@@ -78,9 +78,14 @@ def ask(
     return Question(Workload(machine, shape, length, 1, precision), asked, train_tokens, tuple(notes))
 
 
-def machine_of(on: str, slices: int, catalog: Catalog) -> Machine:
-    """The machine that `--on` and `--slices` name."""
-    return parse_machine(on, slices, catalog)
+def require_legal(grid: Grid) -> None:
+    """Raise InputError, with the rule that most layouts broke, when no layout is legal."""
+    if not grid.legal.any():
+        worst = max(grid.broken, key=lambda rule: grid.broken[rule])
+        raise InputError(
+            f"no layout of {grid.workload.model.name} is legal on {grid.workload.machine.name_as_typed} with "
+            f"{grid.workload.global_batch:,} sequences: most break the rule that {worst}"
+        )
 
 
 def searched(question: Question, catalog: Catalog, progress: Callable[[float], None] = lambda _: None) -> Grid:

@@ -142,7 +142,7 @@ def timings(operation: str, size: int, group: Group, dtype: str, routing: Routin
             operation, "alone", size, 1, 0.0, 0.0, 0.0, None, None, "nothing", {}, "one rank has nothing to send"
         )
         return [alone]
-    module = import_module(f"costmodel.generated.group_{'torus' if group.machine.is_torus else 'switch'}_math")
+    module = import_module(f"costmodel.generated.group_on_{group.machine.fabric}_math")
     values = module.times(**inputs(size, group, dtype, routing))
     name = operation.replace("-", "_")
     found = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from costmodel.catalog.catalog import Catalog
@@ -17,8 +17,9 @@ from costmodel.search.layout import Layout, parse_layout
 from costmodel.search.nearest import nearest_legal
 from costmodel.search.workload import Workload
 from costmodel.studies.estimate import Estimate, estimate
-from costmodel.studies.question import Question, ask, machine_of, searched
+from costmodel.studies.question import Question, ask, require_legal, searched
 from costmodel.studies.training_tables import comparison, details
+from costmodel.topology.machine import parse_machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def train(
 
     """
     opened = Catalog.of(catalog)
-    machine = machine_of(on, slices, opened)
+    machine = parse_machine(on, slices, opened)
     several = [models] if isinstance(models, str | Model) else list(models)
     found, notes = [], []
     for model in several:
@@ -125,19 +126,14 @@ def best_layout(grid: Grid) -> Layout:
 
     Raises InputError when no layout is legal.
     """
-    if not grid.legal.any():
-        worst = max(grid.broken, key=lambda rule: grid.broken[rule])
-        raise InputError(
-            f"no layout of {grid.workload.model.name} is legal on {grid.workload.machine.name_as_typed} "
-            f"with {grid.workload.global_batch} sequences: most break the rule that {worst}"
-        )
+    require_legal(grid)
     fitting = grid.best(grid.fits, grid.step_time, 1)
     return grid.settled(fitting[0] if fitting else grid.best(grid.legal, grid.device_used, 1)[0])
 
 
 def broken_rules(workload: Workload, layout: Layout, catalog: Catalog) -> list[str]:
     """What each rule that a layout breaks asks for."""
-    values = evaluate(workload, replace(layout), catalog)
+    values = evaluate(workload, layout, catalog)
     meaning = math_module(workload).MEANING
     return [meaning[name] for name, value in values.items() if name.startswith("rule_") and value <= 0]
 

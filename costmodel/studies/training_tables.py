@@ -21,7 +21,7 @@ def summary(found: Estimate, notes: Sequence[str]) -> Table:
     step = f"{human.seconds(found.step_time_s)}  ({human.seconds(found.step_time_low_s)} to {human.seconds(found.step_time_high_s)})"
     tokens = found.global_batch * found.sequence_length
     rows = [
-        ("layout", str(found.layout).rsplit(" placement=", 1)[0]),
+        ("layout", found.layout.without_placement),
         ("placement", found.layout.placement),
         ("batch", f"{found.global_batch:,} sequences of {found.sequence_length:,} = {human.count(tokens)} tokens"),
         ("step time", step),

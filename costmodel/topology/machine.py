@@ -91,6 +91,11 @@ class Machine:
         return self.dimensions[0].kind == "torus"
 
     @property
+    def fabric(self) -> Literal["switches", "torus"]:
+        """Which of the two sets of equations describes it: they are called so in the names of generated modules."""
+        return "torus" if self.is_torus else "switches"
+
+    @property
     def fast(self) -> tuple[Dimension, ...]:
         """The dimensions of one fast domain: the axes of a slice, or the domain itself."""
         return tuple(dimension for dimension in self.dimensions if dimension.kind not in {"network", "dcn"})

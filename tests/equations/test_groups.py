@@ -4,7 +4,7 @@ import pytest
 
 from costmodel.equations.collectives.group_on_switches import ALGORITHMS_ON_SWITCHES, CollectivesOnSwitches
 from costmodel.equations.collectives.group_on_torus import ALGORITHMS_ON_TORUS, CollectivesOnTorus
-from costmodel.generated import group_switch_math, group_torus_math
+from costmodel.generated import group_on_switches_math, group_on_torus_math
 from costmodel.symbolic import seconds
 
 GROUPS = {
@@ -57,13 +57,13 @@ SLICE = {
 
 
 def on_nodes(n, m, u, S, **more):
-    return group_switch_math.times(**NODES | {"n": n, "m": m, "u": u, "S": S, "node_limit": n / m} | more)
+    return group_on_switches_math.times(**NODES | {"n": n, "m": m, "u": u, "S": S, "node_limit": n / m} | more)
 
 
 def on_slice(x=1, y=1, z=1, *, rings=1, strides=1, slices=1, S=1e9, **more):
     sizes = {"size_x": x, "size_y": y, "size_z": z}
     shape = {f"{what}_{axis}": value for axis in "xyz" for what, value in (("ring", rings), ("stride", strides))}
-    return group_torus_math.times(**SLICE | sizes | shape | {"slices": slices, "S": S} | more)
+    return group_on_torus_math.times(**SLICE | sizes | shape | {"slices": slices, "S": S} | more)
 
 
 @pytest.mark.parametrize("kind", GROUPS)

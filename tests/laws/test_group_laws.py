@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from costmodel.equations.collectives.group_on_switches import CollectivesOnSwitches
 from costmodel.equations.collectives.group_on_torus import CollectivesOnTorus
-from costmodel.generated import group_switch_math, group_torus_math
+from costmodel.generated import group_on_switches_math, group_on_torus_math
 from costmodel.symbolic import bytes_, bytes_per_second, seconds
 from tests.equations.collectives.drawn import INFINITE, at_most, bandwidths, latencies, payloads, same
 
@@ -109,8 +109,8 @@ class Kind:
 
 
 KINDS = {
-    "switches": Kind(group_switch_math, CollectivesOnSwitches.system, on_switches()),
-    "torus": Kind(group_torus_math, CollectivesOnTorus.system, on_torus()),
+    "switches": Kind(group_on_switches_math, CollectivesOnSwitches.system, on_switches()),
+    "torus": Kind(group_on_torus_math, CollectivesOnTorus.system, on_torus()),
 }
 kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 

@@ -11,16 +11,18 @@ from costmodel.equations.tables import STEPS
 from costmodel.errors import InputError
 from costmodel.report import Format
 from costmodel.report.write import render
-from costmodel.search.evaluate import call, inputs
+from costmodel.runtime import call
+from costmodel.search.evaluate import inputs
 from costmodel.studies.collective import collective
 from costmodel.studies.explain import SUBJECTS, explain, quantities
 from costmodel.studies.models import show_model
-from costmodel.studies.question import ask, machine_of
+from costmodel.studies.question import ask
 from costmodel.studies.train import settle, train
 from costmodel.symbolic import compile_math, count
 from costmodel.symbolic.explain import tree
 from costmodel.symbolic.point import Point
 from costmodel.symbolic.regime import regime
+from costmodel.topology.machine import parse_machine
 from tests.symbolic.worth import worth
 
 LAYOUT = "tp=8 pp=16 dp=128 zero=1 sp=1"
@@ -156,7 +158,7 @@ def step(request):
     """The kind of machine, the system, the inputs and the point of a step."""
     model, on, layout = request.param
     opened = Catalog.open()
-    machine = machine_of(on, 1, opened)
+    machine = parse_machine(on, 1, opened)
     question = ask(model, machine, opened, sequence_length=8192, batch=None, tokens=None, dtype=None)
     workload, chosen = settle(question, layout, opened)
     given = inputs(workload, chosen, opened)

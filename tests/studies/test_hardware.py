@@ -6,7 +6,7 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
 from costmodel.report.csv import render as csv
 from costmodel.report.tables import render
-from costmodel.studies.hardware import check, list_hardware, show_hardware
+from costmodel.studies.hardware import check_catalog, list_hardware, show_hardware
 
 
 def test_list_tells_every_entry_with_its_headline_numbers():
@@ -72,7 +72,7 @@ def test_columns_carry_units():
 
 
 def test_check_of_the_shipped_catalog():
-    answer = check()
+    answer = check_catalog()
     assert answer.exit_code == 0 and answer.results() == [] and answer.extras()["files"] > 250
     assert "nothing is wrong" in render(answer)
 
@@ -80,7 +80,7 @@ def test_check_of_the_shipped_catalog():
 def test_check_of_a_users_folder(tmp_path):
     (tmp_path / "chips").mkdir()
     (tmp_path / "chips" / "mine.yaml").write_text("name: mine\nvendor: nvidia\n")
-    answer = check(tmp_path)
+    answer = check_catalog(tmp_path)
     assert answer.exit_code == 1
     (problem,) = answer.results()
     assert problem == {
@@ -93,4 +93,4 @@ def test_check_of_a_users_folder(tmp_path):
     text = render(answer)
     assert "1 problem" in text and "mine.yaml:1: the key 'kind' is missing" in " ".join(text.split())
     with pytest.raises(InputError, match="is not a folder"):
-        check(tmp_path / "gone")
+        check_catalog(tmp_path / "gone")

@@ -5,7 +5,7 @@ from itertools import pairwise, product
 
 import pytest
 
-from costmodel.generated import group_switch_math
+from costmodel.generated import group_on_switches_math
 from tests.simulators import jobs, levels
 from tests.simulators.jobs import carry_out
 from tests.simulators.levels import Cluster
@@ -38,7 +38,7 @@ CASES = list(product(SHAPES, (1, 3)))
 
 def form(shape):
     m, u, n = shape[0], shape[0] * shape[1], shape[0] * shape[1] * shape[2]
-    return group_switch_math.times(
+    return group_on_switches_math.times(
         n=Fraction(n),
         m=Fraction(m),
         u=Fraction(u),
