@@ -264,7 +264,9 @@ class NodesExchange(Chapter):
     W_out = given(bytes_per_second, "one rank's NIC, one way")
 
     n = equation(count, G * M, "ranks in the group")
-    all_to_all_latency = equation(seconds, select(n > 1, alpha_out, 0), "all sends posted at once")
+    all_to_all_latency = equation(
+        seconds, select(n > 1, alpha_out, 0), "all sends posted at once", valid="two nodes or more"
+    )
     all_to_all_bandwidth = equation(
         seconds,
         largest((G - 1) * S / (n * W_in), (M - 1) * S / (M * W_out), largest(n - k, 0) * S * o / (n * W_out)),

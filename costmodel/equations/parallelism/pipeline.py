@@ -55,6 +55,7 @@ class Pipeline(Chapter):
         ),
         "exchanges of plain 1F1B that show: Megatron does not overlap them",
         source="an event simulator with rendezvous exchanges",
+        valid="a message is shorter than the forward and the backward of a stage",
     )
     chunk = equation(
         seconds, (pass_forward + pass_backward) / virtual_stages, "forward and backward of the average chunk"
