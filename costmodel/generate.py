@@ -14,6 +14,7 @@ from pprint import pformat
 
 from costmodel.symbolic import math_module, numpy_module
 from costmodel.symbolic.reference import chapters, section
+from costmodel.symbolic.write import NOTICE
 
 ROOT = Path(__file__).resolve().parent.parent
 RESOURCES = ("ports", "nics", "uplinks", "slowest", "links", "dcn")
@@ -22,7 +23,7 @@ RESOURCES = ("ports", "nics", "uplinks", "slowest", "links", "dcn")
 
 def collectives_math() -> str:
     """The textbook forms of collectives."""
-    from costmodel.equations.collectives import ALGORITHMS, OPERATIONS
+    from costmodel.equations.collectives import ALGORITHMS
     from costmodel.equations.collectives.point_to_point import Message
     from costmodel.equations.collectives.rates import Rates
 
@@ -31,8 +32,7 @@ def collectives_math() -> str:
         "rates": Rates,
     }
     functions = {name: (chapter.system, list(chapter.system.equations)) for name, chapter in chapters.items()}
-    source = math_module("The textbook forms of collectives, one function an algorithm.", functions)
-    return f"{source}\n\nOPERATIONS = {OPERATIONS!r}\n"
+    return math_module("The textbook forms of collectives, one function an algorithm.", functions)
 
 
 def parameters_math() -> str:
@@ -107,6 +107,22 @@ def group_math(kind: str) -> str:
     return f"{source}\n\nALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {pformat(table, width=120, sort_dicts=False)}\n"
 
 
+def labels() -> str:
+    """What the inputs that hold a choice can hold, and the rows of the axes whose rows are fixed."""
+    from costmodel.equations.axes import PRODUCT_AXES
+    from costmodel.equations.collectives.rates import Rates
+    from costmodel.equations.tables import STEPS
+
+    systems = [*(step.system for step in STEPS.values()), Rates.system]
+    choices = {e.name: e.labels for system in systems for e in system.inputs() if e.labels}
+    rows = {axis.name: axis.labels for axis in PRODUCT_AXES if axis.labels}
+    meaning = "The labels of choices, which enter the equations by their numbers, and of the rows of axes."
+    parts = [f'"""{NOTICE}\n\n{meaning}\n"""']
+    for name, table in {"CHOICES": choices, "ROWS": rows}.items():
+        parts.append(f"{name}: dict[str, tuple[str, ...]] = {pformat(table, width=120, sort_dicts=True)}")
+    return "\n\n".join(parts) + "\n"
+
+
 def equations_reference() -> str:
     """Every equation of the model, file by file."""
     from costmodel import equations
@@ -129,6 +145,7 @@ TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/group_on_switches_math.py": lambda: group_math("switches"),
     "costmodel/generated/group_on_torus_math.py": lambda: group_math("torus"),
     "costmodel/generated/economics_math.py": economics_math,
+    "costmodel/generated/labels.py": labels,
     "costmodel/generated/parameters_math.py": parameters_math,
     "costmodel/generated/training_on_switches_math.py": lambda: training_math("switches"),
     "costmodel/generated/training_on_switches_numpy.py": lambda: training_numpy("switches"),

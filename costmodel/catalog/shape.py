@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costmodel.catalog.entries import Experts, LatentAttention, Model, Recurrent
+from costmodel.generated.labels import CHOICES
 
-NORMS = ("rmsnorm", "layernorm", "layernorm-no-bias", "none")
-QK_NORMS = ("none", "per-head", "full")
-ATTENTION_BIASES = ("none", "qkv", "qkvo")
-RECURRENT_KINDS = ("none", "mamba2", "gated-delta-net", "lightning")
+NORMS, QK_NORMS, ATTENTION_BIASES = CHOICES["norm"], CHOICES["qk_norm"], CHOICES["attention_bias"]
+RECURRENT_KINDS = CHOICES["recurrent_kind"]
 
 # The largest of each size that is taken for meant; the largest models published stay far below.
 LARGEST = {

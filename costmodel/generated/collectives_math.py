@@ -860,6 +860,3 @@ def rates(*, operation: Any, n: Any, S: Any, time: Any) -> dict[str, Any]:
     algorithm_bandwidth = S / time  # payload over time (algbw)
     bus_bandwidth = algorithm_bandwidth * bus_factor  # busbw
     return locals()
-
-
-OPERATIONS = ('all_gather', 'reduce_scatter', 'all_reduce', 'all_to_all', 'broadcast', 'reduce', 'gather', 'scatter', 'send_recv', 'dispatch', 'combine', 'host_load', 'barrier')

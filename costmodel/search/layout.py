@@ -9,9 +9,9 @@ import re
 from dataclasses import dataclass
 
 from costmodel.errors import InputError, nearest
+from costmodel.generated.labels import CHOICES
 
-SCHEDULES = ("1f1b", "interleaved")
-RECOMPUTE = ("none", "selective", "full")
+SCHEDULES, RECOMPUTE = CHOICES["schedule"], CHOICES["recompute"]
 DEFAULT_PLACEMENT = "tp-dp-pp"
 
 KEYS = {

@@ -8,6 +8,7 @@ from typing import Any
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Price, Unknown
+from costmodel.generated.labels import ROWS
 from costmodel.report import Scalar
 from costmodel.runtime import call
 from costmodel.search.evaluate import evaluate
@@ -38,8 +39,6 @@ MEMORY_ITEMS = {
     "buffers": ("memory_buffers", "gathered weights, messages, one layer run again"),
     "overhead": ("workspace_bytes", "workspaces of the libraries"),
 }
-STAGES = ("first", "middle", "last")
-PHASES = ("forward", "loss", "backward", "optimizer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,9 +245,10 @@ def _economics(
 
 def _worst(values: Mapping[str, Any]) -> tuple[str, str]:
     """Names of the stage and the phase with the most memory; one stage alone is `only`."""
-    stage = max(range(len(STAGES)), key=lambda i: values["stage_peak"][i])
-    phase = max(range(len(PHASES)), key=lambda i: values["memory_use"][stage][i])
-    return (STAGES[stage] if values["pp"] > 1 else "only"), PHASES[phase]
+    stages, phases = ROWS["stage"], ROWS["phase"]
+    stage = max(range(len(stages)), key=lambda i: values["stage_peak"][i])
+    phase = max(range(len(phases)), key=lambda i: values["memory_use"][stage][i])
+    return (stages[stage] if values["pp"] > 1 else "only"), phases[phase]
 
 
 __all__ = ["COMMUNICATION", "MEMORY_ITEMS", "TIME_ITEMS", "Estimate", "estimate", "list_price"]

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import Any
 
 from costmodel.generated import collectives_math
+from costmodel.generated.labels import CHOICES
 from costmodel.report import Scalar
 from costmodel.topology.groups import group_descriptors
 from costmodel.topology.machine import Machine
@@ -213,7 +214,7 @@ def timing(
     """A timing with its rates and its bound."""
     rates: Mapping[str, Any] = {}
     if size and time > 0:
-        number = collectives_math.OPERATIONS.index(operation.replace("-", "_"))
+        number = CHOICES["operation"].index(operation.replace("-", "_"))
         rates = collectives_math.rates(operation=number, n=ranks, S=size, time=time)
     largest = max([latency, *parts.values()])
     binding = [

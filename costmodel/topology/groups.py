@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from math import gcd, inf, prod
 
 from costmodel.errors import InputError
+from costmodel.generated.labels import CHOICES
 from costmodel.topology.machine import AXIS_NAMES, SLICES, Dimension, Machine
 
 
@@ -70,7 +71,7 @@ def fabric_inputs(machine: Machine) -> dict[str, float]:
     uplinks = machine.unit_uplinks or nic
     in_network = domain.link.attainable.get("in_network") if domain.kind == "switch" else None
     return common | {
-        "domain_kind": float(domain.kind == "mesh"),
+        "domain_kind": float(CHOICES["domain_kind"].index(domain.kind)),
         "domain_bandwidth": domain.bandwidth,
         "domain_share": domain.share,
         "domain_latency": domain.latency,
