@@ -43,9 +43,14 @@ class Batch:
         if self.sequences or sequences * sequence_length == self.tokens:
             return ""
         return (
-            f"batch of {self.tokens:,} tokens rounded to {sequences:,} sequences of {sequence_length:,} "
+            f"batch of {self.tokens:,} tokens rounded to {counted(sequences)} of {sequence_length:,} "
             f"= {sequences * sequence_length:,} tokens"
         )
+
+
+def counted(sequences: int) -> str:
+    """So many sequences, in words."""
+    return f"{sequences:,} sequence{'s' if sequences != 1 else ''}"
 
 
 def parse_batch(text: str | None, sequence_length: int, parameters: int, defaults: Mapping[str, Number]) -> Batch:

@@ -70,6 +70,8 @@ def parse_layout(text: str, chips: int) -> Layout:
     given: dict[str, str] = {}
     for word in text.split():
         match = _WORD.fullmatch(word)
+        if match is not None and "," in word:
+            raise InputError(f"layout: {word[:40]!r} holds a comma; separate the words by spaces")
         if match is None:
             raise InputError(f"layout: {word[:40]!r} is not key=value; the keys are {', '.join(KEYS)}")
         key, value = match["key"], match["value"]

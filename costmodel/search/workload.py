@@ -64,6 +64,8 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
     machine, model = workload.machine, workload.model
     kind = "tpu" if machine.chip.kind == "tpu" else "gpu"
     time = _values(catalog.assumptions("training"))
+    if kind == "tpu":
+        time |= _values(catalog.assumptions("training-tpu"))
     memory = _values(catalog.assumptions(f"memory-{kind}"))
     many = memory.pop("communicator_bytes_many_nodes"), memory.pop("many_nodes")
     if machine.chips / machine.cluster.chips_per_host > many[1]:

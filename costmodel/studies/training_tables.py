@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from costmodel.report import Table, human
+from costmodel.search.batch import counted
 from costmodel.studies.estimate import COMMUNICATION, MEMORY_ITEMS, TIME_ITEMS, Estimate
 
 SMALLEST_SHARE = 5e-4
@@ -23,7 +24,7 @@ def summary(found: Estimate, notes: Sequence[str]) -> Table:
     rows = [
         ("layout", found.layout.without_placement),
         ("placement", found.layout.placement),
-        ("batch", f"{found.global_batch:,} sequences of {found.sequence_length:,} = {human.count(tokens)} tokens"),
+        ("batch", f"{counted(found.global_batch)} of {found.sequence_length:,} = {human.count(tokens)} tokens"),
         ("step time", step),
         ("throughput", f"{human.rate(found.tokens_per_s, 'tokens/s')}, {human.flops(found.chip_flops_per_s)} a chip"),
         (
