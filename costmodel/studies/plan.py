@@ -277,7 +277,7 @@ def _remedy(grid: Grid, question: Question, catalog: Catalog, least: float) -> s
             if searched(replace(question, workload=workload), catalog).fits.any():
                 return f"{short}; {name}:{chips} would hold it"
         except InputError:
-            break
+            continue  # not every number of chips can be had
     return f"{short}; a shorter sequence, a smaller model or a chip with more memory would help"
 
 

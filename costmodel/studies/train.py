@@ -93,6 +93,8 @@ def train(
     opened = Catalog.of(catalog)
     machine = parse_machine(on, slices, opened)
     several = [models] if isinstance(models, str | Model) else list(models)
+    if not several:
+        raise InputError("no model was given: name one, such as llama-3-8b or 7B")
     found, notes = [], []
     for model in several:
         question = ask(model, machine, opened, sequence_length=sequence_length, batch=batch, tokens=tokens, dtype=dtype)

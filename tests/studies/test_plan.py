@@ -1,0 +1,167 @@
+"""`plan`: the best layouts, those that tie, what trades time for memory, what was rejected, and what to do when nothing fits."""
+
+import re
+from functools import cache
+from itertools import pairwise
+
+import pytest
+
+from costmodel.errors import InputError
+from costmodel.search.candidates import candidates
+from costmodel.search.grid import search
+from costmodel.search.workload import Workload
+from costmodel.studies.estimate import TIME_ITEMS
+from costmodel.studies.plan import TIE, plan, why
+from costmodel.studies.train import train
+from tests.equations.training.drawn import CATALOG, decoder, machine
+
+
+@cache
+def planned(model="llama-3-8b", on="dgx-h100:16", **options):
+    return plan(model, on, **{"sequence_length": 4096, "batch": 64, "catalog": CATALOG} | options)
+
+
+def test_the_best_come_first_fit_and_are_legal():
+    answer = planned(top=10)
+    assert len(answer.best) == 10
+    times = [found.step_time_s for found in answer.best]
+    assert times == sorted(times)
+    assert {found.fits for found in answer.best} == {"yes"}
+    for found in answer.best:
+        again = train(
+            "llama-3-8b", "dgx-h100:16", layout=str(found.layout), sequence_length=4096, batch=64, catalog=CATALOG
+        )
+        assert again.estimates[0] == found
+
+
+def test_train_without_a_layout_takes_the_best_of_the_plan():
+    chosen = train("llama-3-8b", "dgx-h100:16", sequence_length=4096, batch=64, catalog=CATALOG)
+    assert chosen.estimates[0] == planned().best[0]
+
+
+def test_ties_are_those_within_five_per_cent():
+    answer = planned(top=100)
+    best = answer.best[0].step_time_s
+    near = sum(found.step_time_s <= best * (1 + TIE) for found in answer.best)
+    assert near == min(answer.ties, 100)
+    standing = [(row["slower_than_best"], row["tie"]) for row in answer.records()]
+    assert all(tie == (slower <= TIE) for slower, tie in standing)
+    assert standing[0] == (0, True)
+
+
+def test_what_was_searched_is_rejected_or_fits():
+    answer = planned()
+    assert answer.searched == answer.fitting + sum(rejected.count for rejected in answer.rejected)
+    assert answer.searched > answer.legal > answer.fitting > 0
+    counts = [rejected.count for rejected in answer.rejected]
+    assert counts == sorted(counts, reverse=True)
+    memory = next(rejected for rejected in answer.rejected if "memory" in rejected.reason)
+    assert memory.count == answer.legal - answer.fitting
+
+
+def test_the_front_trades_time_for_memory():
+    answer = planned("llama-3-70b", "dgx-h100:64")
+    assert len(answer.front) > 1
+    assert answer.front[0].step_time_s == answer.best[0].step_time_s
+    for faster, lighter in pairwise(answer.front):
+        assert lighter.step_time_s > faster.step_time_s
+        assert lighter.device_used_bytes < faster.device_used_bytes
+        assert lighter.fits == "yes"
+
+
+def test_no_layout_that_fits_beats_one_of_the_front_in_both():
+    where = machine("dgx-h100:16")
+    workload = Workload(where, decoder(layers=24, hidden_size=4096, ffn_size=16384, heads=32, kv_heads=8), 4096, 64)
+    grid = search(workload, CATALOG, candidates(24, 64))
+    for found in planned(workload.model).front:
+        better = (grid.step_time < found.step_time_s * (1 - 1e-9)) & (grid.device_used < found.device_used_bytes)
+        assert not (better & grid.fits).any()
+
+
+def test_faster_layouts_that_do_not_fit_say_how_much_they_lack():
+    answer = planned("llama-3-70b", "dgx-h100:64")
+    assert answer.too_big
+    for big in answer.too_big:
+        assert big.step_time_s < answer.best[0].step_time_s
+        assert big.short_bytes > 0
+
+
+def test_results_hold_what_scripts_were_promised():
+    answer = planned()
+    for result in answer.results():
+        assert {"searched", "legal", "fitting", "search_seconds", "rejected", "step_time_s", "layout"} <= set(result)
+        assert {"reason", "count"} == set(result["rejected"][0])
+    extras = answer.extras()
+    assert {"searched", "rejected", "pareto", "too_big", "ties", "remedy", "notes", "assumptions"} <= set(extras)
+    assert extras["remedy"] is None
+    assert len(answer.records()) == len(answer.results()) == 5
+    assert {row["rank"] for row in answer.long_records()} == {1, 2, 3, 4, 5}
+    assert answer.exit_code == 0
+
+
+def test_nothing_fits_and_what_would_is_told():
+    answer = plan("llama-3.1-405b", "dgx-h100:8", batch=64, top=3, catalog=CATALOG)
+    assert answer.exit_code == 1
+    assert answer.fitting == 0 and answer.ties == 0 and answer.front == () and answer.too_big == ()
+    used = [found.device_used_bytes for found in answer.best]
+    assert used == sorted(used)
+    over, where = re.fullmatch(
+        r"nothing fits: the smallest layout is ([\d.]+) GiB over the memory of a chip; (\S+) would hold it",
+        answer.remedy,
+    ).groups()
+    assert float(over) == pytest.approx((used[0] - answer.best[0].capacity_bytes) / 2**30, rel=0.01)
+    assert plan("llama-3.1-405b", where, batch=64, top=1, catalog=CATALOG).exit_code == 0
+    name, chips = where.split(":")
+    with_half = plan("llama-3.1-405b", f"{name}:{int(chips) // 2}", batch=64, top=1, catalog=CATALOG)
+    assert with_half.exit_code == 1
+
+
+def test_where_no_number_of_chips_would_do_something_else_is_proposed():
+    answer = plan("llama-3.1-405b", "rtx-4090-workstation", batch=8, top=1, catalog=CATALOG)
+    assert answer.exit_code == 1
+    assert "a shorter sequence, a smaller model or a chip with more memory would help" in answer.remedy
+
+
+def test_why_the_best_is_best_adds_up():
+    """What it gains less what it pays is by how much it is faster."""
+    answer = planned("llama-3-70b", "dgx-h100:64", top=20)
+    first = answer.best[0]
+    other = next(b for b in answer.best[1:] if (b.layout.tp, b.layout.pp) != (first.layout.tp, first.layout.pp))
+    told = why(answer.best)
+    assert f"against tp={other.layout.tp} pp={other.layout.pp}" in told
+    largest = max(TIME_ITEMS, key=lambda item: abs(other.time[item] - first.time[item]))
+    assert TIME_ITEMS[largest] in told
+
+
+def test_tables_name_the_best_the_others_and_the_rejected():
+    titles = [table.title for table in planned().tables()]
+    assert titles[0].startswith("llama-3-8b on dgx-h100:16")
+    assert {"Fastest layouts", "Time of a step", "Memory of a chip", "Assumptions"} <= set(titles)
+
+
+@pytest.mark.parametrize("top", [0, -1, 101])
+def test_how_many_are_shown_has_bounds(top):
+    with pytest.raises(InputError, match=f"--top {top} is out of range: from 1 to 100"):
+        planned(top=top)
+
+
+def test_where_no_layout_is_legal_the_rule_is_named():
+    with pytest.raises(InputError, match="no layout of drawn is legal on dgx-h100:16 .*most break the rule that"):
+        planned(decoder(layers=7, heads=7, kv_heads=7), batch=1)
+
+
+def test_a_batch_of_tokens_moves_to_where_it_divides_well():
+    """61 sequences over 64 chips divide badly; 64 are within a sixteenth of what was asked."""
+    answer = plan("llama-3-8b", "dgx-h100:64", sequence_length=4096, batch="250K", catalog=CATALOG)
+    assert answer.best[0].global_batch == 64
+    assert "batch of 250,000 tokens rounded to 64 sequences of 4,096 = 262,144 tokens" in answer.notes
+
+
+def test_experts_choices_are_among_the_best():
+    """Llama 3.1 405B on 16,384 H100: a deep interleaved pipeline, weights not sharded over data-parallel ranks, and sequence
+    parallelism; tensor parallelism of 8 does not fit without recomputation, of which the equations know two kinds only."""
+    answer = plan("llama-3.1-405b", "dgx-h100:16384", sequence_length=8192, batch="16M", top=5, catalog=CATALOG)
+    for found in answer.best:
+        assert found.layout.tp in {8, 16} and found.layout.pp >= 8
+        assert found.layout.schedule == "interleaved" and found.layout.zero <= 1 and found.layout.sequence_parallel
+    assert answer.best[0].mfu == pytest.approx(0.41, rel=0.1)
