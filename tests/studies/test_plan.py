@@ -146,7 +146,7 @@ def test_how_many_are_shown_has_bounds(top):
 
 
 def test_where_no_layout_is_legal_the_rule_is_named():
-    with pytest.raises(InputError, match="no layout of drawn is legal on dgx-h100:16 .*most break the rule that"):
+    with pytest.raises(InputError, match=r"no layout of drawn is legal on dgx-h100:16 .*most break the rule that"):
         planned(decoder(layers=7, heads=7, kv_heads=7), batch=1)
 
 

@@ -95,7 +95,7 @@ def test_an_answer_adds_up(case):
 def test_rows_are_flat_and_results_keep_their_promise(case):
     found = estimate(case.workload, case.layout, CATALOG, 10**12)
     result, record = found.result(), found.record()
-    assert PROMISED <= set(result)
+    assert set(result) >= PROMISED
     assert all(isinstance(value, Scalar | None) for value in record.values())
     for item, seconds in result["time"].items():
         assert record[f"time_{item}_s"] == seconds
