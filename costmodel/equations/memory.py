@@ -83,9 +83,13 @@ class Memory(Chapter):
     workspace_bytes = given(bytes_, "workspaces of the libraries, inside the allocator", owner="assumption")
     reserved_factor = given(count, "what the allocator holds over what it has given out", owner="assumption")
     context_bytes = given(bytes_, "the runtime's own, outside the allocator", owner="assumption")
-    communicator_bytes = given(
+    communicator_bytes_few_nodes = given(
         bytes_, "buffers of the communication library, outside the allocator", owner="assumption"
     )
+    communicator_bytes_many_nodes = given(bytes_, "the same on many nodes", owner="assumption")
+    many_nodes = given(count, "nodes beyond which the larger figure holds", owner="assumption")
+    chips = given(count, "chips", owner="cluster")
+    chips_per_host = given(count, "chips of a host", owner="cluster")
     memory_capacity = given(bytes_, "of the chip, as the device reports it", owner="chip")
 
     running = equation(
@@ -186,6 +190,11 @@ class Memory(Chapter):
     stage_peak = equation(bytes_, worst(memory_use, PHASE), "of a stage in its worst phase")
     allocated = equation(bytes_, worst(stage_peak, STAGE) + workspace_bytes, "peak of the worst stage")
     reserved = equation(bytes_, reserved_factor * allocated, "by the allocator")
+    communicator_bytes = equation(
+        bytes_,
+        select(chips / chips_per_host > many_nodes, communicator_bytes_many_nodes, communicator_bytes_few_nodes),
+        "buffers of the communication library",
+    )
     device_used = equation(bytes_, reserved + context_bytes + communicator_bytes, "as the device reports it")
     margin = equation(bytes_, memory_capacity - device_used, "left of the chip's memory; negative when it is short")
     overflow = equation(
@@ -193,7 +202,7 @@ class Memory(Chapter):
     )
 
     # What the worst stage holds at its worst moment
-    memory_weights = equation(bytes_, at_worst(stage_weights, stage_peak, STAGE), "weights")
+    memory_parameters = equation(bytes_, at_worst(stage_weights, stage_peak, STAGE), "parameters")
     memory_gradients = equation(bytes_, at_worst(stage_gradients, stage_peak, STAGE), "gradients")
     memory_optimizer = equation(
         bytes_,
@@ -209,3 +218,4 @@ class Memory(Chapter):
     memory_buffers = equation(
         bytes_, at_worst(at_worst(stage_buffers, memory_use, PHASE), stage_peak, STAGE), "buffers"
     )
+    memory_overhead = equation(bytes_, workspace_bytes, "workspaces of the libraries")

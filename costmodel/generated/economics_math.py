@@ -8,15 +8,16 @@ from typing import Any
 
 from costmodel.runtime import ceil_log2, floor_log2, nearest_whole, none_drawn, ones_below
 
-MEANING = {'step_time': 'one optimizer step', 'step_tokens': 'tokens of a step', 'train_tokens': 'tokens of the run', 'chips': 'chips', 'chip_price': 'of one chip', 'chip_power': 'rated power of one chip', 'training_share': 'power drawn over rated power', 'host_power_per_chip': 'of hosts, for each chip', 'network_power_per_chip': 'of the network, for each chip', 'site_overhead': 'power of the building over that of its computers (PUE)', 'steps': 'steps of the run', 'run_time': 'of the run, without failures', 'chip_time': 'of all chips together', 'cost': 'of the chips, at the list price of one provider on one day', 'drawn_power': 'for each chip, its share of hosts, network and building included', 'energy': 'of the run'}
+MEANING = {'step_time': 'one optimizer step', 'step_tokens': 'tokens of a step', 'train_tokens': 'tokens of the run', 'chips': 'chips', 'chip_price': 'of one chip', 'chip_power': 'rated power of one chip', 'training_share': 'power drawn over rated power', 'host_power_per_chip': 'of hosts, for each chip', 'host_power_per_chip_nvl72': 'the same in a rack that is one fast domain', 'rack_scale_domain': 'chips of a fast domain from which it is such a rack', 'domain_chips': 'chips of a switched fast domain, 0 on a torus', 'network_power_per_chip': 'of the network, for each chip', 'site_overhead': 'power of the building over that of its computers (PUE)', 'steps': 'steps of the run', 'run_time': 'of the run, without failures', 'chip_time': 'of all chips together', 'cost': 'of the chips, at the list price of one provider on one day', 'host_power': 'of hosts, for each chip', 'drawn_power': 'for each chip, its share of hosts, network and building included', 'energy': 'of the run'}
 
 
-def economics(*, step_time: Any, step_tokens: Any, train_tokens: Any, chips: Any, chip_price: Any, chip_power: Any, training_share: Any, host_power_per_chip: Any, network_power_per_chip: Any, site_overhead: Any) -> dict[str, Any]:
+def economics(*, step_time: Any, step_tokens: Any, train_tokens: Any, chips: Any, chip_price: Any, chip_power: Any, training_share: Any, host_power_per_chip: Any, host_power_per_chip_nvl72: Any, rack_scale_domain: Any, domain_chips: Any, network_power_per_chip: Any, site_overhead: Any) -> dict[str, Any]:
     """Economics: every quantity by name."""
     steps = ceil(train_tokens / step_tokens)  # steps of the run
     run_time = step_time * steps  # of the run, without failures
     chip_time = chips * run_time  # of all chips together
     cost = chip_price * chip_time  # of the chips, at the list price of one provider on one day
-    drawn_power = site_overhead * (chip_power * training_share + host_power_per_chip + network_power_per_chip)  # for each chip, its share of hosts, network and building included
+    host_power = host_power_per_chip_nvl72 if domain_chips >= rack_scale_domain else host_power_per_chip  # of hosts, for each chip
+    drawn_power = site_overhead * (chip_power * training_share + host_power + network_power_per_chip)  # for each chip, its share of hosts, network and building included
     energy = chip_time * drawn_power  # of the run
     return locals()

@@ -67,14 +67,6 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
     if kind == "tpu":
         time |= _values(catalog.assumptions("training-tpu"))
     memory = _values(catalog.assumptions(f"memory-{kind}"))
-    many = memory.pop("communicator_bytes_many_nodes"), memory.pop("many_nodes")
-    if machine.chips / machine.cluster.chips_per_host > many[1]:
-        memory["communicator_bytes"] = many[0]
-    activation = "gated" if model.gated_ffn else "plain"
-    for way in ("forward", "backward"):
-        time[f"activation_bytes_{way}"] = time.pop(f"{activation}_activation_bytes_{way}")
-        time.pop(f"{'plain' if model.gated_ffn else 'gated'}_activation_bytes_{way}")
-    time["tp_hidden_share"] = 1 - time.pop("tp_exposed_share")
     if overlap != "modelled":
         hidden = 1.0 if overlap == "perfect" else 0.0
         time |= {"tp_hidden_share": hidden, "fsdp_hidden_share": hidden, "dp_hidden_share": hidden}
@@ -85,6 +77,7 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
         **time,
         **memory,
         "chips": machine.chips,
+        "chips_per_host": machine.cluster.chips_per_host,
         "global_batch": workload.global_batch,
         "sequence_length": workload.sequence_length,
         "element_size": ELEMENT_SIZE,

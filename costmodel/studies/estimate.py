@@ -31,13 +31,13 @@ TIME_ITEMS = {
 }
 COMMUNICATION = ("tp", "fsdp", "dp", "pp")
 MEMORY_ITEMS = {
-    "parameters": ("memory_weights", "parameters"),
-    "gradients": ("memory_gradients", "gradients"),
-    "optimizer": ("memory_optimizer", "optimizer states"),
-    "activations": ("memory_activations", "kept activations"),
-    "logits": ("memory_logits", "logits and loss"),
-    "buffers": ("memory_buffers", "gathered weights, messages, one layer run again"),
-    "overhead": ("workspace_bytes", "workspaces of the libraries"),
+    "parameters": "parameters",
+    "gradients": "gradients",
+    "optimizer": "optimizer states",
+    "activations": "kept activations",
+    "logits": "logits and loss",
+    "buffers": "gathered weights, messages, one layer run again",
+    "overhead": "workspaces of the libraries",
 }
 
 
@@ -189,7 +189,7 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         step_time_high_s=high,
         time={item: values[f"time_{item}"] for item in TIME_ITEMS},
         communication={item: values[f"total_{item}"] for item in COMMUNICATION},
-        memory={item: values[name] for item, (name, _) in MEMORY_ITEMS.items()},
+        memory={item: values[f"memory_{item}"] for item in MEMORY_ITEMS},
         worst_stage=stage,
         worst_phase=phase,
         allocated_bytes=values["allocated"],
@@ -225,14 +225,12 @@ def _economics(
     from costmodel.generated.economics_math import economics
 
     power = workload.machine.chip.power
-    constants = {name: number.value for name, number in catalog.assumptions("energy").items()}
-    rack = workload.machine.cluster.scale_up.size >= constants.pop("rack_scale_domain")
     unknown = float("nan")
     return call(
         economics,
         {
-            **constants,
-            "host_power_per_chip": constants["host_power_per_chip_nvl72" if rack else "host_power_per_chip"],
+            **{name: number.value for name, number in catalog.assumptions("energy").items()},
+            "domain_chips": workload.machine.cluster.scale_up.size,
             "step_time": values["step_time"],
             "step_tokens": values["step_tokens"],
             "train_tokens": train_tokens,

@@ -68,7 +68,7 @@ def memory_table(found: Estimate) -> Table:
     """What the fullest stage holds at its fullest moment."""
     rows = [
         (label, human.size(found.memory[item]), human.percent(found.memory[item] / found.capacity_bytes))
-        for item, (_, label) in MEMORY_ITEMS.items()
+        for item, label in MEMORY_ITEMS.items()
         if found.memory[item] > 0
     ]
     rows += [

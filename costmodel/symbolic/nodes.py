@@ -277,6 +277,16 @@ def equal(a: Expression, b: Expression) -> Expression:
     return sp.Eq(sp.sympify(a), sp.sympify(b), evaluate=False)
 
 
+def divides(divisor: Expression, whole: Expression) -> Expression:
+    """The condition that a whole number divides another without rest."""
+    return equal(floor_divide(whole, divisor) * divisor, whole)
+
+
+def holds(condition: Expression) -> Expression:
+    """1 where a condition holds, else 0."""
+    return select(condition, sp.Integer(1), sp.Integer(0))
+
+
 def both(*conditions: Expression) -> Expression:
     """All conditions hold."""
     return sp.And(*map(_condition, conditions), evaluate=False)

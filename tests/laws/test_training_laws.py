@@ -16,7 +16,7 @@ from tests.equations.training.drawn import SWITCHED, TORI, Case, cases, machine
 
 few = settings(max_examples=settings.default.max_examples // 2)
 TIMES = tuple(TIME_ITEMS)
-SIZES = tuple(name for name, _ in MEMORY_ITEMS.values())
+SIZES = tuple(f"memory_{item}" for item in MEMORY_ITEMS)
 STATES = ("stage_weights", "stage_gradients", "stage_optimizer")
 ROUNDING = 1e-12
 

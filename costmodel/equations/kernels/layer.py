@@ -3,14 +3,16 @@
 from costmodel.equations.axes import MATMUL, PART
 from costmodel.equations.kernels.attention import Attention
 from costmodel.equations.kernels.elementwise import Elementwise, LossTraffic
-from costmodel.equations.kernels.matmul import LayerMatmuls, Matmul
+from costmodel.equations.kernels.matmul import LayerMatmuls, WeightMatmuls
 from costmodel.equations.model.flops import Windows
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.symbolic import (
     Chapter,
+    bytes_,
     choose,
     count,
     equation,
+    given,
     part,
     row,
     rows,
@@ -40,23 +42,27 @@ class LayerCompute(Chapter):
         attention_heads=layout.heads / tp,
         window=select(windows.window > 0, windows.window, layout.sequence_length),
     )
-    between = part(Elementwise, tokens=tokens, tp=tp, sequence_split=layout.sequence_split)
-    head = part(
-        Matmul,
-        M=rows(PART, {"forward": tokens, "input_gradient": tokens, "weight_gradient": layout.vocabulary_on_rank}),
-        N=rows(
-            PART,
-            {
-                "forward": layout.vocabulary_on_rank,
-                "input_gradient": layout.hidden_size,
-                "weight_gradient": layout.hidden_size,
-            },
+    gated_activation_bytes_forward = given(
+        bytes_, "a feature of a gated feed-forward, forward: the activation", owner="assumption"
+    )
+    gated_activation_bytes_backward = given(bytes_, "the same, backward", owner="assumption")
+    plain_activation_bytes_forward = given(
+        bytes_, "a feature of a feed-forward without gate, forward: the activation", owner="assumption"
+    )
+    plain_activation_bytes_backward = given(bytes_, "the same, backward", owner="assumption")
+    between = part(
+        Elementwise,
+        tokens=tokens,
+        tp=tp,
+        sequence_split=layout.sequence_split,
+        activation_bytes_forward=select(
+            layout.gated_ffn > 0, gated_activation_bytes_forward, plain_activation_bytes_forward
         ),
-        K=rows(
-            PART,
-            {"forward": layout.hidden_size, "input_gradient": layout.vocabulary_on_rank, "weight_gradient": tokens},
+        activation_bytes_backward=select(
+            layout.gated_ffn > 0, gated_activation_bytes_backward, plain_activation_bytes_backward
         ),
     )
+    head = part(WeightMatmuls, tokens=tokens, features_in=layout.hidden_size, features_out=layout.vocabulary_on_rank)
     softmax = part(LossTraffic, tokens=tokens, vocabulary_on_rank=layout.vocabulary_on_rank)
 
     layer_products = equation(seconds, total(products.product_time, MATMUL), "all weight products of a layer")

@@ -47,6 +47,22 @@ class Matmul(Chapter):
     )
 
 
+class WeightMatmuls(Chapter):
+    """The three products of one weight matrix in training: forward, gradient of its input, gradient of the weights."""
+
+    tokens = given(count, "tokens of a micro-batch on a rank")
+    features_in = given(count, "input features on a rank")
+    features_out = given(count, "output features on a rank")
+
+    product = part(
+        Matmul,
+        shared=True,
+        M=rows(PART, {"forward": tokens, "input_gradient": tokens, "weight_gradient": features_out}),
+        N=rows(PART, {"forward": features_out, "input_gradient": features_in, "weight_gradient": features_in}),
+        K=rows(PART, {"forward": features_in, "input_gradient": features_out, "weight_gradient": tokens}),
+    )
+
+
 class LayerMatmuls(Chapter):
     """The weight products of one dense decoder layer on one tensor-parallel rank: forward, input gradient, weight gradient."""
 
@@ -80,9 +96,4 @@ class LayerMatmuls(Chapter):
         ),
         "input features on a rank",
     )
-    product = part(
-        Matmul,
-        M=rows(PART, {"forward": tokens, "input_gradient": tokens, "weight_gradient": features_out}),
-        N=rows(PART, {"forward": features_out, "input_gradient": features_in, "weight_gradient": features_in}),
-        K=rows(PART, {"forward": features_in, "input_gradient": features_out, "weight_gradient": tokens}),
-    )
+    product = part(WeightMatmuls, features_in=features_in, features_out=features_out)

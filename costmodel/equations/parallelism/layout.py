@@ -10,9 +10,8 @@ from costmodel.symbolic import (
     choose,
     column,
     count,
-    equal,
+    divides,
     equation,
-    floor_divide,
     given,
     part,
     rows,
@@ -61,7 +60,7 @@ class Layout(Chapter):
     chunks = equation(count, pp * virtual_stages, "chunks of layers in the pipeline")
     spare_slots = equation(
         count,
-        select(equal(floor_divide(layers, chunks) * chunks, layers), 0, 2),
+        select(divides(chunks, layers), 0, 2),
         "slots of the pipeline that hold the embedding and the head in place of a layer",
         source="Megatron-LM: account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split",
     )

@@ -1,19 +1,7 @@
 """The rules that a layout must keep, each an equation that is 1 where the rule holds."""
 
 from costmodel.equations.parallelism.layout import Layout
-from costmodel.symbolic import (
-    Chapter,
-    both,
-    choose,
-    count,
-    either,
-    equal,
-    equation,
-    floor_divide,
-    part,
-    select,
-    smallest,
-)
+from costmodel.symbolic import Chapter, both, choose, count, divides, either, equal, equation, holds, part, smallest
 
 
 class Legality(Chapter):
@@ -24,66 +12,38 @@ class Legality(Chapter):
     heads, kv_heads, ffn_size = layout.heads, layout.kv_heads, layout.ffn_size
     m, v = layout.micro_batches, layout.virtual_stages
 
-    rule_heads = equation(count, select(equal(floor_divide(heads, tp) * tp, heads), 1, 0), "tp divides the query heads")
+    rule_heads = equation(count, holds(divides(tp, heads)), "tp divides the query heads")
     rule_kv_heads = equation(
         count,
-        select(
-            either(equal(floor_divide(kv_heads, tp) * tp, kv_heads), equal(floor_divide(tp, kv_heads) * kv_heads, tp)),
-            1,
-            0,
-        ),
+        holds(either(divides(tp, kv_heads), divides(kv_heads, tp))),
         "tp divides the key-value heads, or they divide tp",
     )
-    rule_ffn = equation(
-        count, select(equal(floor_divide(ffn_size, tp) * tp, ffn_size), 1, 0), "tp divides the feed-forward width"
-    )
+    rule_ffn = equation(count, holds(divides(tp, ffn_size)), "tp divides the feed-forward width")
     rule_layers = equation(
         count,
-        select(
-            equal(
-                floor_divide(layout.layers + layout.spare_slots, layout.chunks) * layout.chunks,
-                layout.layers + layout.spare_slots,
-            ),
-            1,
-            0,
-        ),
+        holds(divides(layout.chunks, layout.layers + layout.spare_slots)),
         "pp times v divides the layers, or the layers and two",
     )
-    rule_depth = equation(
-        count, select(layout.full_stage_layers > layout.spare_slots / 2, 1, 0), "every stage holds a layer"
-    )
+    rule_depth = equation(count, holds(layout.full_stage_layers > layout.spare_slots / 2), "every stage holds a layer")
     rule_batch = equation(
-        count,
-        select(both(equal(floor_divide(m, 1), m), m >= 1), 1, 0),
-        "dp times the micro-batch size divides the global batch",
+        count, holds(both(divides(1, m), m >= 1)), "dp times the micro-batch size divides the global batch"
     )
     rule_interleaved = equation(
         count,
         choose(
             layout.schedule,
-            {
-                "1f1b": select(equal(v, 1), 1, 0),
-                "interleaved": select(both(v > 1, pp > 1, equal(floor_divide(m, pp) * pp, m)), 1, 0),
-            },
+            {"1f1b": holds(equal(v, 1)), "interleaved": holds(both(v > 1, pp > 1, divides(pp, m)))},
         ),
         "interleaving needs several stages and chunks, and pp divides the micro-batches",
         source="Megatron-LM: forward_backward_pipelining_with_interleaving",
     )
     rule_sequence = equation(
         count,
-        choose(
-            layout.sequence_parallel,
-            {
-                "off": 1,
-                "on": select(
-                    both(tp > 1, equal(floor_divide(layout.sequence_length, tp) * tp, layout.sequence_length)), 1, 0
-                ),
-            },
-        ),
+        choose(layout.sequence_parallel, {"off": 1, "on": holds(both(tp > 1, divides(tp, layout.sequence_length)))}),
         "sequence parallelism needs tp of 2 or more, and tp divides the sequence",
     )
     rule_sharding = equation(
-        count, select(either(dp > 1, layout.optimizer_sharded <= 0), 1, 0), "zero of 1 or more needs dp of 2 or more"
+        count, holds(either(dp > 1, layout.optimizer_sharded <= 0)), "zero of 1 or more needs dp of 2 or more"
     )
     legal = equation(
         count,
