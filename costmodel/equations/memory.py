@@ -164,6 +164,16 @@ class Memory(Chapter):
         select(layout.gradients_sharded > 0, gradient_bytes * layout.layer_parameters, 0),
         "of one layer, before they are scattered",
     )
+    unsharded_head_gradient = equation(
+        bytes_,
+        select(
+            layout.gradients_sharded > 0,
+            layout.has_head * layout.vocabulary_on_rank * layout.hidden_size * layout.element_size,
+            0,
+        ),
+        "of the head, while the gradient of the logits that it comes from is still there",
+        source="PyTorch FSDP2",
+    )
     pipeline_messages = equation(
         bytes_, select(pp > 1, 2 * activations.layer_input, 0), "a message received and one sent"
     )
@@ -172,6 +182,7 @@ class Memory(Chapter):
         has_layers
         * (
             running * (gathered_weights + pipeline_messages)
+            + in_loss * unsharded_head_gradient
             + in_backward * (activations.recomputed_layer + unsharded_gradients)
         ),
         "gathered weights, messages, and one layer run again",

@@ -7,7 +7,7 @@ from costmodel.equations.axes import STAGE
 from costmodel.equations.kernels.elementwise import OptimizerTraffic
 from costmodel.equations.kernels.layer import LayerCompute
 from costmodel.equations.memory import Memory
-from costmodel.equations.parallelism.data import FullySharded, GradientSync
+from costmodel.equations.parallelism.data import FullySharded, GradientSync, ShardedTables
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.legality import Legality
 from costmodel.equations.parallelism.pipeline import Pipeline
@@ -103,6 +103,18 @@ class Step(Chapter):
         layer_forward + layer_backward + sharded.exposed_forward + sharded.exposed_backward,
         "a layer, both ways",
     )
+    tables = part(
+        ShardedTables,
+        gather_layer=dp_gather_layer,
+        scatter_layer=dp_scatter_layer,
+        embedding_size=select(pp > 1, 0, layout.embedding_on_rank / layout.layer_parameters),
+        head_size=layout.head_on_rank / layout.layer_parameters,
+        forward_compute=layer_forward,
+        backward_compute=layer_backward,
+        wire_factor=fsdp_wire_factor,
+        hidden_share=fsdp_hidden_share,
+    )
+    last_work = equation(seconds, layer.loss_compute + tables.exposed, "head and loss, and FSDP's traffic for them")
     # Only two kinds of stage can be the slowest: one with the most layers, and the one with the head.
     most_layers = equation(count, worst(layout.stage_layers, STAGE), "layers of the fullest stage")
     head_layers = equation(
@@ -110,12 +122,10 @@ class Step(Chapter):
     )
     full_stage_time = equation(seconds, most_layers * layer_time, "a micro-batch on the fullest stage, both ways")
     head_stage_time = equation(
-        seconds, head_layers * layer_time + layer.loss_compute, "a micro-batch on the stage with the head"
+        seconds, head_layers * layer_time + last_work, "a micro-batch on the stage with the head"
     )
     slowest_stage = equation(seconds, largest(full_stage_time, head_stage_time), "a micro-batch on the slowest stage")
-    all_stages = equation(
-        seconds, layout.layers * layer_time + layer.loss_compute, "a micro-batch on all stages together"
-    )
+    all_stages = equation(seconds, layout.layers * layer_time + last_work, "a micro-batch on all stages together")
     mean_layers = equation(count, layout.layers / pp, "layers of the average stage")
     pipeline = part(
         Pipeline,
@@ -130,6 +140,7 @@ class Step(Chapter):
     sync = part(
         GradientSync,
         dp=dp,
+        pp=pp,
         micro_batches=m,
         all_reduce=dp_all_reduce,
         reduce_scatter=dp_reduce_scatter,
@@ -170,7 +181,11 @@ class Step(Chapter):
         layer_passes * (tensor.exposed_forward + tensor.exposed_backward + recomputed_exposed),
         "tensor-parallel traffic",
     )
-    time_fsdp = equation(seconds, layer_passes * (sharded.exposed_forward + sharded.exposed_backward), "FSDP traffic")
+    time_fsdp = equation(
+        seconds,
+        layer_passes * (sharded.exposed_forward + sharded.exposed_backward) + m * head_is_slowest * tables.exposed,
+        "FSDP traffic",
+    )
     time_pp = equation(seconds, pipeline.sends, "messages between stages")
     time_dp = equation(seconds, exposed_sync, "gradient and weight traffic")
     time_bubble = equation(seconds, pipeline.bubble, "pipeline bubble")
@@ -188,7 +203,11 @@ class Step(Chapter):
         ),
         "tensor-parallel traffic, hidden or not",
     )
-    total_fsdp = equation(seconds, layer_passes * (sharded.forward + sharded.backward), "FSDP traffic, hidden or not")
+    total_fsdp = equation(
+        seconds,
+        layer_passes * (sharded.forward + sharded.backward) + m * head_is_slowest * tables.total,
+        "FSDP traffic, hidden or not",
+    )
     total_dp = equation(seconds, sync.gradient + sync.weight, "gradient and weight traffic, hidden or not")
     total_pp = equation(
         seconds,

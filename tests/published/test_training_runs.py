@@ -51,6 +51,6 @@ def test_ranking_within_a_source():
 
 
 def test_gradients_that_show_cost_530b_what_was_measured():
-    """Eight replicas take 39.15 s where one takes 37.83 s: 1.32 s of an all-reduce behind one micro-batch of hundreds."""
-    times = {run.name: run.case()["step_time"] for run in ALL}
+    """Eight replicas take 39.15 s where one takes 37.83 s: 1.32 s of an all-reduce that nothing overlapped in that code."""
+    times = {run.name: run.case("none")["step_time"] for run in ALL if run.name.startswith("kor-530b")}
     assert times["kor-530b-seqsel-dp8"] - times["kor-530b-seqsel"] == pytest.approx(39.15 - 37.83, rel=0.25)

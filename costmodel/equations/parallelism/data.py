@@ -1,6 +1,6 @@
 """Data parallelism: DDP, ZeRO-1, ZeRO-2 and ZeRO-3 (FSDP): what is exchanged, when, and what shows of it."""
 
-from costmodel.equations.axes import SHARDING
+from costmodel.equations.axes import SCHEDULE, SHARDING
 from costmodel.symbolic import Chapter, count, equation, given, seconds, select, smallest
 
 
@@ -36,13 +36,59 @@ class FullySharded(Chapter):
     )
 
 
+class ShardedTables(Chapter):
+    """ZeRO-3 (FSDP) of embedding and head: gathered once a micro-batch, as they stay until the backward pass, scattered once.
+
+    The embedding is used first and its gradient is complete last, when nothing is left to hide behind; the head has a layer.
+    """
+
+    weights_sharded = given(count, "1 when the weights are shared", SHARDING, owner="layout")
+    gather_layer = given(seconds, "all-gather of the weights of one layer")
+    scatter_layer = given(seconds, "reduce-scatter of the gradients of one layer")
+    embedding_size = given(count, "weights of the embedding over those of a layer")
+    head_size = given(count, "weights of the head over those of a layer")
+    forward_compute = given(seconds, "of a layer and micro-batch, its tensor-parallel communication included")
+    backward_compute = given(seconds, "of a layer and micro-batch, its tensor-parallel communication included")
+    wire_factor = given(count, "measured time of overlapped gathers over that of lone ones", owner="assumption")
+    hidden_share = given(count, "share of the communication that hides behind compute", owner="assumption")
+
+    embedding = equation(
+        seconds,
+        select(weights_sharded > 0, wire_factor * embedding_size * (gather_layer + scatter_layer), 0),
+        "of the embedding and a micro-batch",
+        approximate="at the rate of a layer",
+    )
+    head_forward = equation(
+        seconds,
+        select(weights_sharded > 0, wire_factor * head_size * gather_layer, 0),
+        "of the head and a micro-batch, forward",
+        approximate="at the rate of a layer",
+    )
+    head_backward = equation(
+        seconds,
+        select(weights_sharded > 0, wire_factor * head_size * scatter_layer, 0),
+        "of the head and a micro-batch, backward",
+        approximate="at the rate of a layer",
+    )
+    total = equation(seconds, embedding + head_forward + head_backward, "of a micro-batch, hidden or not")
+    exposed = equation(
+        seconds,
+        total - hidden_share * (smallest(head_forward, forward_compute) + smallest(head_backward, backward_compute)),
+        "what shows of it",
+    )
+
+
 class GradientSync(Chapter):
     """DDP, ZeRO-1 and ZeRO-2: gradients are summed during the last backward pass, updated weights gathered during the next forward.
 
+    An interleaved stage exchanges chunk by chunk. One, the last to be reduced or the first to be gathered, has a single pass to
+    hide behind; every other has those of p micro-batches through the chunk next to it.
     ZeRO-2 keeps no whole gradient, so it scatters the gradients of every micro-batch.
     """
 
     dp = given(count, "data-parallel ranks")
+    pp = given(count, "pipeline stages (p)")
+    virtual_stages = given(count, "chunks of layers on a rank (v)", SCHEDULE, owner="layout")
     micro_batches = given(count, "micro-batches of a step")
     optimizer_sharded = given(count, "1 when the optimizer states are shared", SHARDING, owner="layout")
     gradients_sharded = given(count, "1 when the gradients are shared", SHARDING, owner="layout")
@@ -67,13 +113,39 @@ class GradientSync(Chapter):
         select(weights_sharded > 0, 0, select(optimizer_sharded > 0, wire_factor * all_gather, 0)),
         "gathering the updated weights",
     )
+    gradient_behind_one = equation(
+        seconds,
+        hidden_share * select(weights_sharded > 0, 0, scatters * smallest(one_reduction, backward_compute)),
+        "what hides of the reductions where each has the backward pass of one micro-batch",
+    )
+    gradient_behind_group = equation(
+        seconds,
+        select(
+            gradients_sharded > 0, gradient_behind_one, hidden_share * smallest(one_reduction, pp * backward_compute)
+        ),
+        "what would hide if every chunk had the passes of a whole group",
+    )
+    least_gradient = equation(seconds, gradient - gradient_behind_group, "what would show then")
+    last_gradient = equation(seconds, gradient_behind_group - gradient_behind_one, "what shows if no chunk has them")
     exposed_gradient = equation(
         seconds,
-        gradient - hidden_share * select(weights_sharded > 0, 0, scatters * smallest(one_reduction, backward_compute)),
-        "what shows of the reductions: each hides behind the backward pass of one micro-batch",
+        least_gradient + last_gradient / virtual_stages,
+        "what shows of the reductions: the chunk that is computed last has no group behind it",
+        source="an event simulator",
     )
+    weight_behind_one = equation(
+        seconds, hidden_share * smallest(weight, forward_compute), "what hides of the gather behind one forward pass"
+    )
+    weight_behind_group = equation(
+        seconds,
+        hidden_share * smallest(weight, pp * forward_compute),
+        "what would hide if every chunk had the passes of a whole group",
+    )
+    least_weight = equation(seconds, weight - weight_behind_group, "what would show then")
+    first_weight = equation(seconds, weight_behind_group - weight_behind_one, "what shows if no chunk has them")
     exposed_weight = equation(
         seconds,
-        weight - hidden_share * smallest(weight, forward_compute),
-        "what shows of the gather: it hides behind one forward pass",
+        least_weight + first_weight / virtual_stages,
+        "what shows of the gather: the chunk that is computed first has no group before it",
+        source="an event simulator",
     )

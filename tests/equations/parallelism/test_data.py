@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costmodel.equations.parallelism.data import FullySharded, GradientSync
+from costmodel.equations.parallelism.data import FullySharded, GradientSync, ShardedTables
 from costmodel.symbolic import compile_math
 
 sharded = compile_math(FullySharded.system)
 sync = compile_math(GradientSync.system)
+tables = compile_math(ShardedTables.system)
 seconds = st.fractions(0, 10, max_denominator=8)
 shares = st.fractions(0, 1, max_denominator=8)
 ZERO = {
@@ -31,7 +32,7 @@ def gradients(zero, micro_batches=1, *, forward=Fraction(0), backward=Fraction(0
     """All-gather and reduce-scatter of 1 s, all-reduce of 2 s."""
     times = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
     compute = {"forward_compute": forward, "backward_compute": backward}
-    plain = {"dp": 8, "micro_batches": micro_batches, "wire_factor": 1, "hidden_share": 1}
+    plain = {"dp": 8, "pp": 1, "virtual_stages": 1, "micro_batches": micro_batches, "wire_factor": 1, "hidden_share": 1}
     return sync(**ZERO[zero] | times | compute | plain | changes)
 
 
@@ -84,6 +85,43 @@ def test_gradients_hide_behind_one_backward_pass_each(zero, micro_batches, forwa
     reductions = micro_batches if zero == 2 else 1
     assert found["gradient"] - found["exposed_gradient"] == hidden * reductions * min(2 if zero == 0 else 1, backward)
     assert found["weight"] - found["exposed_weight"] == hidden * min(1 if zero else 0, forward)
+
+
+@given(st.integers(1, 8), st.integers(1, 4), st.integers(1, 6), seconds, seconds)
+def test_chunks_reduce_while_others_are_computed(p, v, buckets, reduction, backward):
+    """One stream, bucket after bucket, each as soon as its gradient is there: chunk j is done p passes before chunk j - 1."""
+    chunk, one_pass = reduction / v, backward / v
+    done = -p * v * one_pass
+    for passes_left in reversed(range(0, p * v, p)):
+        for bucket in range(1, buckets + 1):
+            ready = -(passes_left + 1 - Fraction(bucket, buckets)) * one_pass
+            done = max(done, ready) + chunk / buckets
+    found = gradients(1, backward=backward, pp=p, virtual_stages=v, reduce_scatter=reduction)
+    late = done - found["exposed_gradient"]
+    assert 0 <= late <= min(chunk, one_pass) / buckets
+
+
+@given(st.integers(1, 8), st.integers(1, 4), seconds, seconds)
+def test_weights_are_gathered_as_gradients_are_reduced(p, v, traffic, compute):
+    """The same run backwards."""
+    chunks = {"pp": p, "virtual_stages": v, "reduce_scatter": traffic, "all_gather": traffic}
+    found = gradients(1, forward=compute, backward=compute, **chunks)
+    assert found["exposed_weight"] == found["exposed_gradient"]
+
+
+def test_zero_2_has_one_pass_of_a_chunk_for_each_of_its_reductions():
+    one, more = (gradients(2, 8, backward=Fraction(1, 2), pp=4, virtual_stages=v)["exposed_gradient"] for v in (1, 4))
+    assert one == more == 4
+
+
+@given(seconds, seconds, seconds, seconds, shares)
+def test_tables_of_fsdp_show_but_for_what_the_head_hides(gather, scatter, forward, backward, hidden):
+    sizes = {"embedding_size": 2, "head_size": 3, "hidden_share": hidden}
+    times = {"gather_layer": gather, "scatter_layer": scatter, "forward_compute": forward, "backward_compute": backward}
+    found = tables(weights_sharded=1, wire_factor=1, **sizes, **times)
+    assert found["total"] == 5 * (gather + scatter)
+    assert found["total"] - found["exposed"] == hidden * (min(3 * gather, forward) + min(3 * scatter, backward))
+    assert tables(weights_sharded=0, wire_factor=1, **sizes, **times)["total"] == 0
 
 
 def test_a_wire_factor_stretches_all_of_it():

@@ -149,12 +149,14 @@ def test_full_recomputation_runs_one_layer_again_at_its_peak():
 
 
 def test_fsdp_gathers_two_layers_and_the_tables():
-    """Two blocks, current and prefetched, embedding and head, in two bytes; one block's gradients in four."""
+    """Two blocks, current and prefetched, embedding and head, in two bytes; one block's gradients in four, the head's in two."""
     found = on("llama-3-8b", "dgx-h100:8", "zero=3", 8192, 8)()
     layer, table = 218_112_000, 128_256 * 4096
     assert found["layer_parameters"] == layer
     assert found["gathered_weights"][FIRST] == 2 * (2 * layer + 2 * table + 4096)
     assert found["unsharded_gradients"] == 4 * layer
+    assert found["unsharded_head_gradient"][FIRST] == 2 * table
+    assert on("llama-3-8b", "dgx-h100:8", "zero=1", 8192, 8)()["unsharded_head_gradient"][FIRST] == 0
 
 
 @settings(max_examples=40)

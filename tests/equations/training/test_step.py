@@ -12,7 +12,7 @@ SILENT = {"send_exposed_share": 0}
 
 
 def stage_times(case, found):
-    """Forward and backward of each chunk in the order of the pipeline, from the times of a layer and of the loss."""
+    """Forward and backward of each chunk in the order of the pipeline, from the times of a layer, of head and loss."""
     layout = case.layout
     chunks = layout.pp * layout.virtual_stages
     ends = found["spare_slots"] / 2
@@ -22,8 +22,8 @@ def stage_times(case, found):
     forward = found["layer_forward"] + found["sharded_exposed_forward"]
     backward = found["layer_backward"] + found["sharded_exposed_backward"]
     forwards, backwards = [n * forward for n in layers], [n * backward for n in layers]
-    forwards[-1] += found["loss_compute"] / 3
-    backwards[-1] += found["loss_compute"] * 2 / 3
+    forwards[-1] += found["last_work"] / 3
+    backwards[-1] += found["last_work"] * 2 / 3
     return forwards, backwards
 
 
