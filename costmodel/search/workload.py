@@ -9,12 +9,13 @@ from typing import Literal
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Chip, Model, Number, Unknown
 from costmodel.catalog.shape import equation_inputs
+from costmodel.catalog.units import ELEMENT_BYTES
 from costmodel.errors import InputError
 from costmodel.topology.groups import fabric_inputs
 from costmodel.topology.machine import Machine
 
 DTYPES = ("bf16", "fp16")
-ELEMENT_SIZE = 2  # of both; what is computed in eight bits and fewer comes with the kernels of those formats
+"""What training is modelled in; eight bits and fewer come with the kernels of those formats."""
 Overlap = Literal["perfect", "modelled", "none"]
 
 
@@ -80,7 +81,7 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
         "chips_per_host": machine.cluster.chips_per_host,
         "global_batch": workload.global_batch,
         "sequence_length": workload.sequence_length,
-        "element_size": ELEMENT_SIZE,
+        "element_size": ELEMENT_BYTES[workload.dtype],
     }
 
 

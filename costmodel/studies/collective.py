@@ -13,11 +13,11 @@ from math import ceil
 from pathlib import Path
 
 from costmodel.catalog.catalog import Catalog
-from costmodel.catalog.units import parse_size
+from costmodel.catalog.units import ELEMENT_BYTES, parse_size
 from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
 from costmodel.studies.messages import messages
-from costmodel.studies.timings import ELEMENT_BYTES, Group, Routing, Timing, timings
+from costmodel.studies.timings import Group, Routing, Timing, timings
 from costmodel.topology.machine import parse_machine
 
 OPERATIONS = {

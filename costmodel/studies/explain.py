@@ -233,9 +233,9 @@ def _collective_inputs(
     axes: str | None,
     stride: int,
 ) -> _Inputs:
-    from costmodel.catalog.units import parse_size
+    from costmodel.catalog.units import ELEMENT_BYTES, parse_size
     from costmodel.studies.collective import DTYPE, ROUTED
-    from costmodel.studies.timings import ELEMENT_BYTES, Group, inputs
+    from costmodel.studies.timings import Group, inputs
     from costmodel.topology.machine import parse_machine
 
     if name.startswith(ROUTED):

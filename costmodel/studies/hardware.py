@@ -15,6 +15,7 @@ from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number
 from costmodel.catalog.lint import Report, lint
 from costmodel.errors import InputError
 from costmodel.report import Record, Table, human
+from costmodel.topology.machine import nic_share_of
 
 _SINGULAR = {"chips": "chip", "links": "link", "clusters": "cluster"}
 _SI_IN_NAMES = {
@@ -285,8 +286,6 @@ def _headline(kind: str, entry: Entry, catalog: Catalog) -> dict[str, str | int 
     }
     if isinstance(entry, Chip):
         return row
-    level = entry.network[0] if entry.network else None
-    nic = _value(catalog.link(level.link).bandwidth) if level else None
     price = entry.prices[0].usd_per_chip_hour if entry.prices else None
     return row | {
         "chip": entry.chip,
@@ -294,10 +293,19 @@ def _headline(kind: str, entry: Entry, catalog: Catalog) -> dict[str, str | int 
         "domain_chips": entry.scale_up.size or prod(entry.scale_up.largest),
         "domain_shape": shape_text(entry.scale_up.largest),
         "largest_chips": entry.largest_chips,
-        "network_bytes_per_s": nic * level.links_per_host / entry.chips_per_host if nic and level else None,
+        "network_bytes_per_s": _beyond_the_domain(entry, catalog),
         "price_usd_per_chip_hour": price.value if price else None,
         "price_date": price.date if price else None,
     }
+
+
+def _beyond_the_domain(cluster: Cluster, catalog: Catalog) -> float | None:
+    """What a chip can send beyond its fast domain, bytes/s one way; None where it is not known."""
+    if not cluster.network:
+        return None
+    level = cluster.network[0]
+    link = catalog.link(level.link)
+    return nic_share_of(cluster, level, link) if isinstance(link.bandwidth, Number) else None
 
 
 def _facts(kind: str, entry: Entry, sources: Mapping[str, str]) -> list[Record]:

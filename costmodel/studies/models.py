@@ -12,12 +12,10 @@ from costmodel.catalog.counts import cache_bytes, flop_counts, parameter_counts
 from costmodel.catalog.entries import Experts, LatentAttention, Model, Number, Recurrent
 from costmodel.catalog.models import read_models
 from costmodel.catalog.resolve import resolve_model
+from costmodel.catalog.units import ELEMENT_BYTES
 from costmodel.report import Record, Scalar, Table, human
 
-TOKENS = 8192
-"""Length of the sequences for which `show_model` gives the work of a token, where the model goes that far."""
-
-CACHE_VALUE_BYTES = 2
+CACHE_DTYPE = "bf16"
 """The KV cache is shown in 16 bits."""
 
 # Items of the parameter count: what is printed, its quantity, that of one layer, and the number of such layers.
@@ -44,9 +42,14 @@ def list_models(catalog: Catalog | Path | None = None) -> ModelList:
 
 
 def show_model(name: str, catalog: Catalog | Path | None = None) -> ModelDetails:
-    """One model, found as `resolve_model` finds it and raising what that raises, with its parameters item by item."""
-    model = resolve_model(name, catalog)
-    return ModelDetails(ModelCount(model), min(TOKENS, model.max_sequence))
+    """One model, found as `resolve_model` finds it and raising what that raises, with its parameters item by item.
+
+    The work of a token is that in sequences as long as a run's are by default, where the model goes that far.
+    """
+    opened = Catalog.of(catalog)
+    model = resolve_model(name, opened)
+    usual = int(opened.assumptions("workload")["sequence_length"].value)
+    return ModelDetails(ModelCount(model), min(usual, model.max_sequence))
 
 
 @dataclass(frozen=True)
@@ -243,7 +246,7 @@ class ModelDetails:
 
     def _token(self) -> dict[str, float]:
         flops = flop_counts(self.count.model, self.sequence_length)
-        cache = cache_bytes(self.count.model, self.sequence_length, CACHE_VALUE_BYTES)
+        cache = cache_bytes(self.count.model, self.sequence_length, ELEMENT_BYTES[CACHE_DTYPE])
         return {
             "sequence_length": self.sequence_length,
             "training_flops_per_token": flops["training_flops"],

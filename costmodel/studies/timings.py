@@ -8,13 +8,13 @@ from importlib import import_module
 from math import isfinite
 from typing import Any
 
+from costmodel.catalog.units import ELEMENT_BYTES
 from costmodel.generated import collectives_math
 from costmodel.generated.labels import CHOICES
 from costmodel.report import Scalar
 from costmodel.topology.groups import group_descriptors
 from costmodel.topology.machine import Machine
 
-ELEMENT_BYTES = {"fp32": 4.0, "int32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5}
 INTEGERS = ("int8", "int32")
 """What switches do not add."""
 

@@ -243,7 +243,7 @@ def _torus(
     level = cluster.network[0]
     network = catalog.link(level.link)
     # What a chip sends over the data-centre network passes its host's link first.
-    bandwidth = min(_nic_share(cluster, level, network), catalog.link(cluster.host_link).bandwidth.value)
+    bandwidth = min(nic_share_of(cluster, level, network), catalog.link(cluster.host_link).bandwidth.value)
     dcn = Dimension(SLICES, "dcn", slices, False, network, bandwidth, _share(network), network.latency.value)
     return (*axes, dcn), notes
 
@@ -280,7 +280,7 @@ def _levels(cluster: Cluster, domains: int, catalog: Entries) -> tuple[tuple[Dim
     nic_share = 0.0
     for level in cluster.network:
         link = catalog.link(level.link)
-        nic_share = nic_share or _nic_share(cluster, level, link)
+        nic_share = nic_share or nic_share_of(cluster, level, link)
         size = left // _even_parts(left, level) if level.blocks else left
         switch_latency = link.details["switch_latency"].value if "switch_latency" in link.details else 0.0
         latency = link.latency.value + further_switches * switch_latency
@@ -370,7 +370,8 @@ def _even_parts(total: int, level: Level) -> int:
     return 1 if parts > 2 * fewest and level.oversubscription.value <= 1 else parts
 
 
-def _nic_share(cluster: Cluster, level: Level, link: Link) -> float:
+def nic_share_of(cluster: Cluster, level: Level, link: Link) -> float:
+    """A chip's fair share of its host's links into a level of the network, bytes/s one way."""
     return level.links_per_host * link.bandwidth.value / cluster.chips_per_host
 
 
