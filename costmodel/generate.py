@@ -61,17 +61,17 @@ def economics_math() -> str:
 def training_math(kind: str) -> str:
     """One training step on one kind of machine, every quantity that is reported."""
     from costmodel.equations.axes import INNER_AXES
-    from costmodel.equations.tables import STEPS, reported
+    from costmodel.equations.evaluation import STEPS, reported
 
     step = STEPS[kind]
-    wanted = [name for name in step.system.equations if reported(name)]
-    return math_module(f"One training step on {kind}.", {"evaluate": (step.system, wanted)}, INNER_AXES)
+    functions = {"evaluate": (step.system, reported(step.system))}
+    return math_module(f"One training step on {kind}.", functions, INNER_AXES)
 
 
 def training_numpy(kind: str) -> str:
     """Training steps on one kind of machine, over tables of layouts."""
     from costmodel.equations.axes import PRODUCT_AXES
-    from costmodel.equations.tables import LEVELS, SEARCHED, STEPS
+    from costmodel.equations.evaluation import LEVELS, SEARCHED, STEPS
 
     return numpy_module(
         f"Training steps on {kind}, over tables of layouts.", STEPS[kind].system, SEARCHED, PRODUCT_AXES, LEVELS[kind]
@@ -111,7 +111,7 @@ def labels() -> str:
     """What the inputs that hold a choice can hold, and the rows of the axes whose rows are fixed."""
     from costmodel.equations.axes import PRODUCT_AXES
     from costmodel.equations.collectives.rates import Rates
-    from costmodel.equations.tables import STEPS
+    from costmodel.equations.evaluation import STEPS
 
     systems = [*(step.system for step in STEPS.values()), Rates.system]
     choices = {e.name: e.labels for system in systems for e in system.inputs() if e.labels}

@@ -31,11 +31,11 @@ SUBJECTS = {
 def quantities() -> Quantities:
     """The quantities that answer something by themselves; all that they are made of can be explained too."""
     from costmodel.equations.collectives.group_on_switches import ALGORITHMS_ON_SWITCHES
-    from costmodel.equations.tables import reported
+    from costmodel.equations.evaluation import reported
 
     training, _ = _systems("training")[0]
     names: dict[str, Iterable[str]] = {
-        "training": [name for name in training.equations if reported(name) and not name.startswith("rule_")],
+        "training": [name for name in reported(training) if not name.startswith("rule_")],
         "collective": ALGORITHMS_ON_SWITCHES,
         "model": _COUNTS,
     }
@@ -135,7 +135,7 @@ def _systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
     """The systems of a subject and the axes that their values are lists along: on switches first, then on a torus."""
     if subject == "training":
         from costmodel.equations.axes import INNER_AXES
-        from costmodel.equations.tables import STEPS
+        from costmodel.equations.evaluation import STEPS
 
         return [(STEPS[kind].system, INNER_AXES) for kind in ("switches", "torus")]
     if subject == "collective":

@@ -7,7 +7,7 @@ import pytest
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.equations.axes import INNER_AXES
-from costmodel.equations.tables import STEPS
+from costmodel.equations.evaluation import STEPS
 from costmodel.errors import InputError
 from costmodel.report import Format
 from costmodel.report.write import render

@@ -7,13 +7,13 @@ These are bounds at full peaks and bandwidths. What a kernel is predicted to tak
 from costmodel.symbolic import (
     FLOP,
     Chapter,
-    Unit,
     bytes_,
     bytes_per_second,
     ceil_divide,
     count,
     equation,
     flop,
+    flop_per_byte,
     flop_per_second,
     given,
     largest,
@@ -25,8 +25,6 @@ from costmodel.symbolic import (
 ROOFLINE = "How To Scale Your Model, chapter 1; Williams, Waterman, Patterson 2009, Roofline"
 TPUS = "How To Scale Your Model, chapter 2"
 TRAINING = "How To Scale Your Model, chapters 5 and 12"
-
-flop_per_byte = Unit(operation=flop.operation, byte=-bytes_.byte)
 
 
 class Roofline(Chapter):

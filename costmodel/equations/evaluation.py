@@ -1,11 +1,11 @@
-"""How a training step is evaluated over tables of layouts: which columns make a level of rows, which quantities are wanted.
+"""What is evaluated of a training step: the quantities of an answer, those of a search, and the rows of tables of layouts.
 
 A quantity is computed once for each distinct row of the first level that holds the columns it depends on.
 """
 
 from costmodel.equations.parallelism.legality import RULES
 from costmodel.equations.placed_training import OnSwitches, OnTorus
-from costmodel.symbolic import Chapter
+from costmodel.symbolic import Chapter, EquationSystem
 
 STEPS: dict[str, type[Chapter]] = {"switches": OnSwitches, "torus": OnTorus}
 """The training step on each kind of machine."""
@@ -38,9 +38,11 @@ _ANSWERS = frozenset(
 _ITEMS = ("time_", "total_", "memory_", "rule_")
 
 
-def reported(name: str) -> bool:
-    """Whether one answer shows a quantity."""
-    return name in _ANSWERS or name.startswith(_ITEMS)
+def reported(step: EquationSystem) -> list[str]:
+    """The quantities that one answer shows."""
+    return [
+        e.name for e in step.equations.values() if not e.is_input and (e.name in _ANSWERS or e.name.startswith(_ITEMS))
+    ]
 
 
 def _on_switches(axis: str) -> tuple[str, ...]:
