@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from costmodel.catalog.catalog import KINDS, Catalog
-from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Price
+from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Price, shape_text
 from costmodel.errors import InputError
 
 Entry = Chip | Link | Cluster
@@ -87,11 +87,6 @@ def fields_of(entry: Entry) -> dict[str, str | int | float]:
         links = level.links_per_host
         fields[f"network.{level.name}.links_per_host"] = int(links) if links == int(links) else links
     return fields
-
-
-def shape_text(shape: tuple[int, ...]) -> str:
-    """A shape as it is typed: 8x16x16."""
-    return "x".join(str(length) for length in shape)
 
 
 def _prices(prices: tuple[Price, ...]) -> dict[str, Fact]:

@@ -6,7 +6,7 @@ and asking for its value is an error that says which entry to complete.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -97,6 +97,11 @@ class ScaleUp:
     shapes: tuple[tuple[int, ...], ...] = ()
     chips_in_slice_name: int = 1  # v5p-512 counts cores, two a chip: 2; v5litepod-64 counts chips: 1
     slice_prefixes: tuple[str, ...] = ()
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """A shape as it is typed: 8x16x16."""
+    return "x".join(str(length) for length in shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from costmodel.catalog.browse import facts_of, load
 from costmodel.catalog.catalog import KINDS, Catalog, check_names, read_assumptions, yaml_files
 from costmodel.catalog.counts import parameter_counts
-from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number
+from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number, shape_text
 from costmodel.catalog.models import read_model
 from costmodel.catalog.sizes import standard_rule
 from costmodel.errors import CatalogError, InputError, nearest
@@ -232,7 +232,7 @@ def _torus(cluster: Cluster) -> Iterator[tuple[str, str, bool]]:
         yield "one job cannot have more chips than the whole torus", "job_limit", True
     for shape in scale_up.shapes:
         if prod(shape) > whole:
-            yield f"{'x'.join(map(str, shape))} has more chips than the whole torus", "shapes", True
+            yield f"{shape_text(shape)} has more chips than the whole torus", "shapes", True
     names = (cluster.name, *cluster.aliases)
     for prefix in scale_up.slice_prefixes:
         if prefix not in names:

@@ -40,7 +40,7 @@ class Candidates:
             "micro_batch_size": self.micro_batches,
             "schedule": [SCHEDULES.index(schedule) for schedule, _ in self.schedules],
             "virtual_stages": [chunks for _, chunks in self.schedules],
-            **sharding(self.zeros),
+            **_sharding(self.zeros),
             "recompute": [RECOMPUTE.index(recompute) for recompute in self.recomputes],
             "sequence_parallel": [int(on) for on in self.sequence_parallel],
         }
@@ -82,7 +82,7 @@ def only(layout: Layout) -> Candidates:
     )
 
 
-def sharding(zeros: Sequence[int]) -> dict[str, list[float]]:
+def _sharding(zeros: Sequence[int]) -> dict[str, list[float]]:
     """What each ZeRO stage shares, as the equations take it."""
     return {
         "optimizer_sharded": [float(zero >= 1) for zero in zeros],

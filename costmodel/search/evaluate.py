@@ -9,8 +9,8 @@ from typing import Any
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.runtime import call
-from costmodel.search.candidates import sharding
-from costmodel.search.layout import RECOMPUTE, SCHEDULES, Layout
+from costmodel.search.candidates import only
+from costmodel.search.layout import Layout
 from costmodel.search.workload import Overlap, Workload, scalar_inputs
 from costmodel.topology.placements import members
 
@@ -26,12 +26,7 @@ def inputs(workload: Workload, layout: Layout, catalog: Catalog, overlap: Overla
     return {
         **scalar_inputs(workload, catalog, overlap),
         **members(layout.placement, degrees, workload.machine),
-        **{name: values[0] for name, values in sharding([layout.zero]).items()},
-        "micro_batch_size": layout.micro_batch_size,
-        "schedule": SCHEDULES.index(layout.schedule),
-        "virtual_stages": layout.virtual_stages,
-        "recompute": RECOMPUTE.index(layout.recompute),
-        "sequence_parallel": int(layout.sequence_parallel),
+        **{name: values[0] for name, values in only(layout).inputs().items()},
     }
 
 

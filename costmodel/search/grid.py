@@ -109,6 +109,25 @@ class Grid:
         near = near[np.lexsort((self.device_used.ravel()[near], values[near]))][:few]
         return [tuple(map(int, np.unravel_index(i, where.shape))) for i in near if np.isfinite(values[i])]
 
+    def front(self, least: float, most: int) -> list[tuple[int, ...]]:
+        """Positions that fit and that no other beats in both step time and memory, fastest first.
+
+        Of those whose step times differ by less than the share `least` the fastest stays; `most` of them at most.
+        """
+        import numpy as np
+
+        where = np.flatnonzero(self.fits.ravel())
+        if not len(where):
+            return []
+        times, sizes = self.step_time.ravel()[where], self.device_used.ravel()[where]
+        order = np.lexsort((sizes, times))
+        lightest = np.minimum.accumulate(sizes[order])
+        shown: list[int] = []
+        for i in order[np.flatnonzero(np.diff(lightest, prepend=np.inf) < 0)]:
+            if not shown or times[i] > times[shown[-1]] * (1 + least):
+                shown.append(int(i))
+        return [tuple(map(int, np.unravel_index(where[i], self.fits.shape))) for i in shown[:most]]
+
 
 def search(
     workload: Workload,

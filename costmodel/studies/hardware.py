@@ -9,9 +9,9 @@ from functools import cached_property
 from math import prod
 from pathlib import Path
 
-from costmodel.catalog.browse import Entry, facts_of, fields_of, find, load, shape_text
+from costmodel.catalog.browse import Entry, facts_of, fields_of, find, load
 from costmodel.catalog.catalog import KINDS, Catalog
-from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number
+from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number, shape_text
 from costmodel.catalog.lint import Report, lint
 from costmodel.errors import InputError
 from costmodel.report import Record, Table, human

@@ -22,7 +22,8 @@ from costmodel.topology.machine import parse_machine
 TIE = 0.05
 """Layouts this close to the best are not told apart: no model of this kind is nearer to measurements."""
 FRONT_STEP = 0.02
-"""Along the Pareto front, a step is shown when it is this much faster."""
+"""Along the Pareto front, a layout is shown when its step is this much slower than that of the one before."""
+MOST_OF_FRONT = 8
 MOST_SHOWN = 100
 MOST_CHIPS = 64
 """Up to how many times the chips are tried when nothing fits."""
@@ -213,7 +214,7 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
     return PlanAnswer(
         best=best,
         ties=ties,
-        front=tuple(full(index) for index in front(grid)),
+        front=tuple(full(index) for index in grid.front(FRONT_STEP, MOST_OF_FRONT)),
         too_big=tuple(
             TooBig(grid.settled(i), float(grid.step_time[i]), float(grid.device_used[i] - grid.capacity))
             for i in too_big
@@ -227,24 +228,6 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
         notes=question.said(grid.workload.global_batch),
         assumptions=assumptions(best[0]),
     )
-
-
-def front(grid: Grid) -> list[tuple[int, ...]]:
-    """Positions that fit and that no other beats in both step time and memory, fastest first, thinned to steps of 2 %."""
-    import numpy as np
-
-    where = np.flatnonzero(grid.fits.ravel())
-    if not len(where):
-        return []
-    times, sizes = grid.step_time.ravel()[where], grid.device_used.ravel()[where]
-    order = np.lexsort((sizes, times))
-    lightest = np.minimum.accumulate(sizes[order])
-    keep = order[np.flatnonzero(np.diff(lightest, prepend=np.inf) < 0)]
-    shown: list[int] = []
-    for i in keep:
-        if not shown or times[i] > times[shown[-1]] * (1 + FRONT_STEP):
-            shown.append(int(i))
-    return [tuple(map(int, np.unravel_index(where[i], grid.fits.shape))) for i in shown[:8]]
 
 
 def why(best: Sequence[Estimate]) -> str:

@@ -17,7 +17,7 @@ from itertools import pairwise
 from math import prod
 from typing import Literal, Protocol
 
-from costmodel.catalog.entries import Chip, Cluster, Fact, Level, Link
+from costmodel.catalog.entries import Chip, Cluster, Fact, Level, Link, shape_text
 from costmodel.errors import CatalogError, InputError
 from costmodel.topology import slices as shapes_of
 
@@ -196,7 +196,7 @@ def _forms(cluster: Cluster) -> tuple[str, ...]:
     """Examples of sizes of `cluster`, as they are typed."""
     if cluster.scale_up.kind == "torus":
         shape = shapes_of.smallest(cluster.scale_up, 4 * cluster.chips_per_host)
-        return (str(prod(shape)), shapes_of.text(shape))
+        return (str(prod(shape)), shape_text(shape))
     size = cluster.scale_up.size
     return (str(4 * size), f"4x{size}") if cluster.network else (str(size),)
 

@@ -6,21 +6,15 @@ Rules checked against the 223 slices of MaxText's table of accelerators: 2D (v5e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from math import log, prod
 
-from costmodel.catalog.entries import Cluster, ScaleUp
+from costmodel.catalog.entries import Cluster, ScaleUp, shape_text
 from costmodel.errors import InputError
 
 Shape = tuple[int, ...]
 
 _SIDE_OF_CUBE = 4
-
-
-def text(shape: Sequence[int]) -> str:
-    """A shape as it is typed: 8x16x16."""
-    return "x".join(str(length) for length in shape)
 
 
 def wraps(scale_up: ScaleUp, shape: Shape) -> tuple[bool, ...]:
@@ -91,7 +85,7 @@ def read_shape(cluster: Cluster, numbers: tuple[int, ...]) -> tuple[Shape, tuple
     notes: tuple[str, ...] = ()
     if not numbers:
         shape = smallest(scale_up, cluster.chips_per_host)
-        notes += (f"without a size, the slice {text(shape)} of {prod(shape)} chips is taken",)
+        notes += (f"without a size, the slice {shape_text(shape)} of {prod(shape)} chips is taken",)
     elif len(numbers) == 1:
         found = with_chips(scale_up, numbers[0])
         if found is None:
@@ -101,18 +95,20 @@ def read_shape(cluster: Cluster, numbers: tuple[int, ...]) -> tuple[Shape, tuple
             )
         shape = found
         if prod(shape) > 1:
-            notes += (f"{numbers[0]} chips are taken as the slice {text(shape)}",)
+            notes += (f"{numbers[0]} chips are taken as the slice {shape_text(shape)}",)
     else:
         shape = numbers
         if tuple(sorted(shape)) not in legal(scale_up):
-            near = " or ".join(f"{cluster.name}:{text(candidate)}" for candidate in nearest_shapes(scale_up, shape))
+            near = " or ".join(
+                f"{cluster.name}:{shape_text(candidate)}" for candidate in nearest_shapes(scale_up, shape)
+            )
             raise InputError(
-                f"{cluster.name}:{text(shape[:6])} is not a slice: {_why_not(cluster, shape)}; the nearest: {near}"
+                f"{cluster.name}:{shape_text(shape[:6])} is not a slice: {_why_not(cluster, shape)}; the nearest: {near}"
             )
     limit = prod(scale_up.job_limit) if scale_up.job_limit else prod(shape)
     if prod(shape) > limit:
         notes += (
-            f"{text(shape)} exists as hardware, but one job is scheduled on up to {text(scale_up.job_limit)}, {limit} chips",
+            f"{shape_text(shape)} exists as hardware, but one job is scheduled on up to {shape_text(scale_up.job_limit)}, {limit} chips",
         )
     return shape, notes
 
@@ -123,12 +119,12 @@ def _why_not(cluster: Cluster, shape: Shape) -> str:
     if len(shape) != scale_up.axes:
         return f"its slices have {scale_up.axes} axes"
     if prod(shape) > pod:
-        return f"it has {prod(shape)} chips and a whole pod, {text(scale_up.largest)}, {pod}{_several(scale_up, prod(shape))}"
+        return f"it has {prod(shape)} chips and a whole pod, {shape_text(scale_up.largest)}, {pod}{_several(scale_up, prod(shape))}"
     if scale_up.wrap_rule == "multiple-of-4":
-        few = [text(named) for named in sorted(scale_up.shapes, key=prod) if any(length % 4 for length in named)]
+        few = [shape_text(named) for named in sorted(scale_up.shapes, key=prod) if any(length % 4 for length in named)]
         except_for = f", except for {', '.join(few)}" if few else ""
         return f"its slices are whole cubes of 4x4x4, so that every length is a multiple of 4{except_for}"
-    return f"the shapes are {', '.join(text(named) for named in sorted(legal(scale_up), key=prod))}"
+    return f"the shapes are {', '.join(shape_text(named) for named in sorted(legal(scale_up), key=prod))}"
 
 
 def _several(scale_up: ScaleUp, chips: int) -> str:

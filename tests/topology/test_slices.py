@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from costmodel.catalog.entries import shape_text
 from costmodel.topology import slices
 from tests.topology.hand_made import CLUSTERS
 
@@ -32,7 +33,7 @@ def test_real_slices(name, shape):
     prefix, count = name.split("-")
     scale_up = cluster_of(prefix).scale_up
     found = slices.with_chips(scale_up, int(count) // scale_up.chips_in_slice_name)
-    assert slices.text(found) == shape
+    assert shape_text(found) == shape
 
 
 @pytest.mark.parametrize(("name", "shape"), NAMES)
