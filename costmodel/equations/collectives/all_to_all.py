@@ -1,5 +1,7 @@
 """All-to-all on a non-blocking switch: even, skewed, and by the choices of a router of experts."""
 
+from costmodel.equations.collectives.sources import BRUCK, CHOICE_BY_CHOICE
+from costmodel.equations.collectives.sources import PORT_BY_PORT as COUNTED
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -16,9 +18,6 @@ from costmodel.symbolic import (
 )
 
 THAKUR = "Thakur, Rabenseifner, Gropp 2005, Optimization of Collective Communication Operations in MPICH, section 4.2"
-BRUCK = "Bruck, Ho, Kipnis, Upfal, Weathersby 1997, Efficient algorithms for all-to-all communications"
-COUNTED = "counted port by port; equals a step-by-step simulation"
-DRAWN = "chances of drawing without putting back; equals counting every choice"
 EVEN = "every set of experts is taken to be chosen equally often"
 
 
@@ -110,14 +109,14 @@ class RoutedTokens(Chapter):
         count,
         node_limit * (1 - none_drawn(pool, experts / nodes, chosen)),
         "different nodes of a token",
-        source=DRAWN,
+        source=CHOICE_BY_CHOICE,
         approximate=EVEN,
     )
     ranks_reached = equation(
         count,
         node_limit * ranks / nodes * (1 - none_drawn(pool, experts / ranks, chosen)),
         "different ranks of a token",
-        source=DRAWN,
+        source=CHOICE_BY_CHOICE,
         approximate=EVEN,
     )
 

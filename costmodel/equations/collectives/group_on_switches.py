@@ -3,11 +3,9 @@
 The placement of the group comes in as three counts: n ranks, of which m share a fast domain and u a unit.
 """
 
-from costmodel.equations.collectives.book import CONVENTION, GPUS, BookNode, BookTree
-from costmodel.equations.collectives.switch_levels import (
-    BlocksOnSwitches,
-    ShardsOnSwitches,
-)
+from costmodel.equations.collectives.book import CONVENTION, BookNode, BookTree
+from costmodel.equations.collectives.sources import BOOK_GPUS
+from costmodel.equations.collectives.switch_levels import BlocksOnSwitches, ShardsOnSwitches
 from costmodel.equations.collectives.switch_messages import (
     MessageOnSwitches,
     RootOnSwitches,
@@ -213,29 +211,38 @@ class CollectivesOnSwitches(Chapter):
         BookTree, V=n * S, M=n / m, D_node=m, Y=1, W_gpu=group.domain_bandwidth, W_node=m * group.nic_bandwidth
     )
     all_gather_book_latency = equation(seconds, 0, "left out by the book")
-    all_gather_book_ports = equation(seconds, book.exact_node_level, "at full bandwidth", source=GPUS)
-    all_gather_book_nics = equation(seconds, book.exact_network_level, "at full bandwidth", source=GPUS)
-    all_gather_book = equation(seconds, book.exact_all_gather, "the slower level", source=GPUS, approximate=CONVENTION)
+    all_gather_book_ports = equation(seconds, book.exact_node_level, "at full bandwidth", source=BOOK_GPUS)
+    all_gather_book_nics = equation(seconds, book.exact_network_level, "at full bandwidth", source=BOOK_GPUS)
+    all_gather_book = equation(
+        seconds, book.exact_all_gather, "the slower level", source=BOOK_GPUS, approximate=CONVENTION
+    )
     reduce_scatter_book_latency = equation(seconds, 0, "left out by the book")
-    reduce_scatter_book_ports = equation(seconds, all_gather_book_ports, "at full bandwidth", source=GPUS)
-    reduce_scatter_book_nics = equation(seconds, all_gather_book_nics, "at full bandwidth", source=GPUS)
-    reduce_scatter_book = equation(seconds, all_gather_book, "the slower level", source=GPUS, approximate=CONVENTION)
+    reduce_scatter_book_ports = equation(seconds, all_gather_book_ports, "at full bandwidth", source=BOOK_GPUS)
+    reduce_scatter_book_nics = equation(seconds, all_gather_book_nics, "at full bandwidth", source=BOOK_GPUS)
+    reduce_scatter_book = equation(
+        seconds, all_gather_book, "the slower level", source=BOOK_GPUS, approximate=CONVENTION
+    )
     all_reduce_book_latency = equation(seconds, 0, "left out by the book")
-    all_reduce_book_ports = equation(seconds, 2 * all_gather_book_ports, "at full bandwidth", source=GPUS)
-    all_reduce_book_nics = equation(seconds, 2 * all_gather_book_nics, "at full bandwidth", source=GPUS)
-    all_reduce_book = equation(seconds, 2 * all_gather_book, "twice an all-gather", source=GPUS, approximate=CONVENTION)
+    all_reduce_book_ports = equation(seconds, 2 * all_gather_book_ports, "at full bandwidth", source=BOOK_GPUS)
+    all_reduce_book_nics = equation(seconds, 2 * all_gather_book_nics, "at full bandwidth", source=BOOK_GPUS)
+    all_reduce_book = equation(
+        seconds, 2 * all_gather_book, "twice an all-gather", source=BOOK_GPUS, approximate=CONVENTION
+    )
     all_to_all_book_latency = equation(seconds, 0, "left out by the book")
     all_to_all_book_ports = equation(
-        seconds, select(n > m, 0, book_exchange.all_to_all), "at full bandwidth, inside one domain", source=GPUS
+        seconds, select(n > m, 0, book_exchange.all_to_all), "at full bandwidth, inside one domain", source=BOOK_GPUS
     )
     all_to_all_book_nics = equation(
-        seconds, select(n > m, book_exchange_across.all_to_all, 0), "at full bandwidth, between domains", source=GPUS
+        seconds,
+        select(n > m, book_exchange_across.all_to_all, 0),
+        "at full bandwidth, between domains",
+        source=BOOK_GPUS,
     )
     all_to_all_book = equation(
         seconds,
         all_to_all_book_ports + all_to_all_book_nics,
         "blocks over the slowest level",
-        source=GPUS,
+        source=BOOK_GPUS,
         approximate=CONVENTION,
     )
 

@@ -3,7 +3,8 @@
 The placement of the group comes in as, for each axis of the torus, its size, its stride and whether it closes to a ring.
 """
 
-from costmodel.equations.collectives.book import CONVENTION, SHARDING, BookTorus
+from costmodel.equations.collectives.book import CONVENTION, BookTorus
+from costmodel.equations.collectives.sources import BOOK_SHARDING
 from costmodel.equations.collectives.torus import TorusLoads
 from costmodel.equations.collectives.torus_levels import (
     BlocksOnTorus,
@@ -129,22 +130,22 @@ class CollectivesOnTorus(Chapter):
     all_gather_book_latency = equation(seconds, for_shards.shown_latency, "where it is the larger")
     all_gather_book_links = equation(seconds, for_shards.shown_bandwidth, "where it is the larger")
     all_gather_book = equation(
-        seconds, for_shards.time, "the larger of latency and bandwidth", source=SHARDING, approximate=CONVENTION
+        seconds, for_shards.time, "the larger of latency and bandwidth", source=BOOK_SHARDING, approximate=CONVENTION
     )
     reduce_scatter_book_latency = equation(seconds, all_gather_book_latency, "as an all-gather")
     reduce_scatter_book_links = equation(seconds, all_gather_book_links, "as an all-gather")
     reduce_scatter_book = equation(
-        seconds, all_gather_book, "as an all-gather", source=SHARDING, approximate=CONVENTION
+        seconds, all_gather_book, "as an all-gather", source=BOOK_SHARDING, approximate=CONVENTION
     )
     all_reduce_book_latency = equation(seconds, 2 * all_gather_book_latency, "twice an all-gather")
     all_reduce_book_links = equation(seconds, 2 * all_gather_book_links, "twice an all-gather")
     all_reduce_book = equation(
-        seconds, 2 * all_gather_book, "twice an all-gather", source=SHARDING, approximate=CONVENTION
+        seconds, 2 * all_gather_book, "twice an all-gather", source=BOOK_SHARDING, approximate=CONVENTION
     )
     all_to_all_book_latency = equation(seconds, for_blocks.shown_latency, "where it is the larger")
     all_to_all_book_links = equation(seconds, for_blocks.shown_bandwidth, "where it is the larger")
     all_to_all_book = equation(
-        seconds, for_blocks.time, "the larger of latency and bandwidth", source=SHARDING, approximate=CONVENTION
+        seconds, for_blocks.time, "the larger of latency and bandwidth", source=BOOK_SHARDING, approximate=CONVENTION
     )
 
 

@@ -1,6 +1,8 @@
 """Fast domains joined by slower links: nodes with NICs, fat trees, slices over a data-centre network."""
 
 from costmodel.equations.collectives.ring import Ring
+from costmodel.equations.collectives.sources import BOOK_GPUS, LOWER_BOUND
+from costmodel.equations.collectives.sources import LINK_BY_LINK as COUNTED
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -16,10 +18,7 @@ from costmodel.symbolic import (
     smallest,
 )
 
-COUNTED = "counted link by link; equals a step-by-step simulation"
-LOWER_BOUND = "a lower bound; measurements lie between it and the levels in sequence"
 GORDIC = "Gordic 2026, Inside TPU and GPU Clusters: The Anatomy of Collective Communication"
-BOOK = "How To Scale Your Model, chapter 12"
 
 
 class Hierarchical(Chapter):
@@ -174,14 +173,14 @@ class FatTree(Chapter):
         seconds,
         S * largest((D_1 - 1) / (D_1 * W_1), (D_2 - 1) / (D_2 * W_2), (D_3 - 1) / (D_3 * W_3)),
         "what a block of the slowest level receives",
-        source=BOOK,
+        source=BOOK_GPUS,
         approximate=LOWER_BOUND,
     )
     all_gather = equation(
         seconds,
         all_gather_latency + all_gather_bandwidth,
         "the slowest level decides",
-        source=BOOK,
+        source=BOOK_GPUS,
         approximate=LOWER_BOUND,
     )
 
@@ -193,31 +192,31 @@ class FatTree(Chapter):
             infinite,
         ),
         "payload over time of a long all-gather",
-        source=BOOK,
+        source=BOOK_GPUS,
         approximate=LOWER_BOUND,
     )
 
     reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards")
     reduce_scatter_bandwidth = equation(
-        seconds, all_gather_bandwidth, "the all-gather run backwards", source=BOOK, approximate=LOWER_BOUND
+        seconds, all_gather_bandwidth, "the all-gather run backwards", source=BOOK_GPUS, approximate=LOWER_BOUND
     )
     reduce_scatter = equation(
         seconds,
         reduce_scatter_latency + reduce_scatter_bandwidth,
         "the slowest level decides",
-        source=BOOK,
+        source=BOOK_GPUS,
         approximate=LOWER_BOUND,
     )
 
     all_reduce_latency = equation(seconds, 2 * all_gather_latency, "there and back")
     all_reduce_bandwidth = equation(
-        seconds, 2 * all_gather_bandwidth, "there and back", source=BOOK, approximate=LOWER_BOUND
+        seconds, 2 * all_gather_bandwidth, "there and back", source=BOOK_GPUS, approximate=LOWER_BOUND
     )
     all_reduce = equation(
         seconds,
         all_reduce_latency + all_reduce_bandwidth,
         "the slowest level decides",
-        source=BOOK,
+        source=BOOK_GPUS,
         approximate=LOWER_BOUND,
     )
 
@@ -233,18 +232,20 @@ class SwitchLevel(Chapter):
     apart = given(count, "blocks on the smaller side of a cut")
 
     switch_side = equation(
-        bytes_per_second, switches * ports * port_bandwidth, "what the switches can carry", source=BOOK
+        bytes_per_second, switches * ports * port_bandwidth, "what the switches can carry", source=BOOK_GPUS
     )
-    block_side = equation(bytes_per_second, blocks * block_bandwidth, "what the blocks can send", source=BOOK)
-    capacity = equation(bytes_per_second, smallest(switch_side, block_side), "what the level can carry", source=BOOK)
-    per_block = equation(bytes_per_second, switch_side / blocks, "a block's share of the switches", source=BOOK)
+    block_side = equation(bytes_per_second, blocks * block_bandwidth, "what the blocks can send", source=BOOK_GPUS)
+    capacity = equation(
+        bytes_per_second, smallest(switch_side, block_side), "what the level can carry", source=BOOK_GPUS
+    )
+    per_block = equation(bytes_per_second, switch_side / blocks, "a block's share of the switches", source=BOOK_GPUS)
     cut = equation(bytes_per_second, apart * block_bandwidth, "across a cut, one way", source=GORDIC)
     cut_both_ways = equation(bytes_per_second, 2 * cut, "across a cut, both ways", source=GORDIC)
     gather_rate = equation(
         bytes_per_second,
         select(blocks > 1, block_bandwidth * blocks / (blocks - 1), infinite),
         "payload over time of a long all-gather that this level binds",
-        source=BOOK,
+        source=BOOK_GPUS,
     )
 
 

@@ -1,14 +1,12 @@
 """Switches that add and copy: NVLink SHARP (NVLS) inside a domain, SHARP (CollNet) over the network."""
 
 from costmodel.equations.collectives.ring import Ring
+from costmodel.equations.collectives.sources import NCCL, SHARP, SMALL_CHUNKS
 from costmodel.equations.collectives.tree import DoubleBinaryTree
 from costmodel.symbolic import Chapter, bytes_, bytes_per_second, count, equation, given, largest, part, seconds, select
 
 COUNTED = "counted port by port"
-NCCL = "NCCL 2.30, src/graph/tuning.cc"
 NOT_BUILT = "switches send a rank its own traffic too"
-SMALL_CHUNKS = "chunks are taken to be small"
-SHARP = "Graham et al. 2016, Scalable Hierarchical Aggregation Protocol (SHArP)"
 
 
 class Nvls(Chapter):

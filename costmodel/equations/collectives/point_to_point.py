@@ -1,5 +1,7 @@
 """One message between two places, loading from the host, and waiting for each other."""
 
+from costmodel.equations.collectives.sources import BOOK_LINKS, BOOK_SHARDING, HENSGEN
+from costmodel.equations.collectives.sources import LINK_BY_LINK as COUNTED
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -12,9 +14,6 @@ from costmodel.symbolic import (
     part,
     seconds,
 )
-
-HENSGEN = "Hensgen, Finkel, Manber 1988, Two algorithms for barrier synchronization"
-COUNTED = "counted link by link; equals a step-by-step simulation"
 
 
 class StoreAndForward(Chapter):
@@ -39,15 +38,13 @@ class CutThrough(Chapter):
     alpha = given(seconds, "latency of one hop")
     W = given(bytes_per_second, "one link, one way")
 
-    send_recv_latency = equation(seconds, h * alpha, "every hop", source="How To Scale Your Model, chapter 2")
-    send_recv_bandwidth = equation(
-        seconds, S / (paths * W), "once, over all paths", source="How To Scale Your Model, chapter 2"
-    )
+    send_recv_latency = equation(seconds, h * alpha, "every hop", source=BOOK_LINKS)
+    send_recv_bandwidth = equation(seconds, S / (paths * W), "once, over all paths", source=BOOK_LINKS)
     send_recv = equation(
         seconds,
         send_recv_latency + send_recv_bandwidth,
         "streamed through",
-        source="How To Scale Your Model, chapter 2",
+        source=BOOK_LINKS,
     )
 
 
@@ -57,9 +54,7 @@ class HopPayload(Chapter):
     alpha = given(seconds, "latency of one hop")
     W = given(bytes_per_second, "one link, one way")
 
-    payload = equation(
-        bytes_, alpha * W, "as long on the link as in the hop", source="How To Scale Your Model, chapter 3"
-    )
+    payload = equation(bytes_, alpha * W, "as long on the link as in the hop", source=BOOK_SHARDING)
 
 
 class HostLoad(Chapter):

@@ -1,5 +1,7 @@
 """Ranks in a line: rings with one or both directions in use, and the open path that is left without a wraparound link."""
 
+from costmodel.equations.collectives.sources import LINK_BY_LINK as COUNTED
+from costmodel.equations.collectives.sources import THAKUR
 from costmodel.symbolic import (
     BYTE,
     Chapter,
@@ -17,9 +19,7 @@ from costmodel.symbolic import (
     square_root,
 )
 
-THAKUR = "Thakur, Rabenseifner, Gropp 2005, Optimization of Collective Communication Operations in MPICH, section 4"
 PATARASUK = "Patarasuk, Yuan 2009, Bandwidth optimal all-reduce algorithms for clusters of workstations"
-COUNTED = "counted link by link; equals a step-by-step simulation"
 
 
 class Ring(Chapter):

@@ -1,5 +1,7 @@
 """Ranks on a non-blocking switch: each has one port that sends W and receives W at once, to and from anybody."""
 
+from costmodel.equations.collectives.sources import BRUCK, RABENSEIFNER, THAKUR
+from costmodel.equations.collectives.sources import PORT_BY_PORT as COUNTED
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -16,11 +18,7 @@ from costmodel.symbolic import (
     select,
 )
 
-THAKUR = "Thakur, Rabenseifner, Gropp 2005, Optimization of Collective Communication Operations in MPICH, section 4"
-RABENSEIFNER = "Rabenseifner 2004, Optimization of Collective Reduction Operations, section 4"
-BRUCK = "Bruck, Ho, Kipnis, Upfal, Weathersby 1997, Efficient algorithms for all-to-all communications"
 PACKING = "memory traffic of the kernels is judged, not measured"
-COUNTED = "counted port by port; equals a step-by-step simulation"
 
 
 class RecursiveDoubling(Chapter):

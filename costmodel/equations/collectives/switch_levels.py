@@ -5,13 +5,10 @@ of the unit's uplinks. All groups of the same axis are taken to run at once, whi
 the bandwidth that a rank has.
 """
 
-from costmodel.equations.collectives.all_to_all import BRUCK, BruckExchange
+from costmodel.equations.collectives.all_to_all import BruckExchange
 from costmodel.equations.collectives.ring import Ring
-from costmodel.equations.collectives.switch import (
-    THAKUR,
-    Bruck,
-    Direct,
-)
+from costmodel.equations.collectives.sources import BRUCK, LOWER_BOUND, THAKUR
+from costmodel.equations.collectives.switch import Bruck, Direct
 from costmodel.symbolic import (
     Chapter,
     both,
@@ -28,10 +25,7 @@ from costmodel.symbolic import (
 )
 
 COUNTED = "counted on lists of ranks, all groups of an axis at once"
-NCCL = "NCCL 2.30, src/graph/tuning.cc"
 NCCL_RING = "NCCL 2.30, src/graph/search.cc: rings on channels; counted on lists of ranks"
-LOWER_BOUND = "a lower bound; measurements lie between it and the levels in sequence"
-SMALL_CHUNKS = "chunks are taken to be small"
 SLOWER = "every step and byte is charged at the slowest level that the group spans"
 
 

@@ -1,9 +1,10 @@
 """How messages, operations with a root, the barrier, and tokens sent to experts run on the levels of a switched machine."""
 
-from costmodel.equations.collectives.all_to_all import DRAWN, RoutedTokens
-from costmodel.equations.collectives.point_to_point import HENSGEN, Dissemination
-from costmodel.equations.collectives.switch_levels import COUNTED, NCCL_RING, SLOWER, SMALL_CHUNKS, SwitchLevels
-from costmodel.equations.collectives.tree import THAKUR, Binomial, PipelinedChain, ScatterAllGather
+from costmodel.equations.collectives.all_to_all import RoutedTokens
+from costmodel.equations.collectives.point_to_point import Dissemination
+from costmodel.equations.collectives.sources import CHOICE_BY_CHOICE, HENSGEN, SMALL_CHUNKS, THAKUR
+from costmodel.equations.collectives.switch_levels import COUNTED, NCCL_RING, SLOWER, SwitchLevels
+from costmodel.equations.collectives.tree import Binomial, PipelinedChain, ScatterAllGather
 from costmodel.symbolic import (
     Chapter,
     both,
@@ -186,7 +187,7 @@ class TokensOnSwitches(Chapter):
         seconds,
         per_expert_latency + largest(per_expert_ports, per_expert_nics, per_expert_uplinks),
         "one copy of a token for each of its experts",
-        source=DRAWN,
+        source=CHOICE_BY_CHOICE,
     )
 
     per_rank_latency = equation(seconds, start, "one step")
@@ -199,7 +200,7 @@ class TokensOnSwitches(Chapter):
         seconds,
         per_rank_latency + largest(per_rank_ports, per_rank_nics, per_rank_uplinks),
         "one copy of a token for each rank with experts of its",
-        source=DRAWN,
+        source=CHOICE_BY_CHOICE,
     )
 
     per_node_latency = equation(seconds, start + select(n > m, at.domain_latency, 0), "one step out, one inside")

@@ -1,24 +1,9 @@
 """How the algorithms of all-reduce run on the levels of a switched machine."""
 
-from costmodel.equations.collectives.in_network import SHARP, Nvls, Sharp
-from costmodel.equations.collectives.switch import (
-    RABENSEIFNER,
-    THAKUR,
-    OneShot,
-    Rabenseifner,
-    RecursiveDoubling,
-    TwoShot,
-)
-from costmodel.equations.collectives.switch_levels import (
-    COUNTED,
-    LOWER_BOUND,
-    NCCL,
-    NCCL_RING,
-    SLOWER,
-    SMALL_CHUNKS,
-    ShardsOnSwitches,
-    SwitchLevels,
-)
+from costmodel.equations.collectives.in_network import Nvls, Sharp
+from costmodel.equations.collectives.sources import LOWER_BOUND, NCCL, RABENSEIFNER, SHARP, SMALL_CHUNKS, THAKUR
+from costmodel.equations.collectives.switch import OneShot, Rabenseifner, RecursiveDoubling, TwoShot
+from costmodel.equations.collectives.switch_levels import COUNTED, NCCL_RING, SLOWER, ShardsOnSwitches, SwitchLevels
 from costmodel.equations.collectives.tree import DoubleBinaryTree
 from costmodel.symbolic import (
     Chapter,

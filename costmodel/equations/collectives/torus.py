@@ -5,6 +5,7 @@ many chips of other groups lie between two of its own) and by whether the factor
 the numbers that the times are made of.
 """
 
+from costmodel.equations.collectives.sources import CABLE_BY_CABLE as COUNTED
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -23,7 +24,6 @@ from costmodel.symbolic import (
 SUBSETS = (
     "the loads reachable by mixing orders of axes are a contra-polymatroid; equals linear programs over all routings"
 )
-COUNTED = "counted cable by cable, all groups of an axis at once"
 ORDERS = "counted cable by cable; what one fixed division of the bytes over the orders of axes gives"
 
 

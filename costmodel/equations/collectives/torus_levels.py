@@ -3,9 +3,11 @@
 Each gives a latency and seconds on each resource: a link of the torus, and the chip's share of the data-centre network.
 """
 
-from costmodel.equations.collectives.all_to_all import DRAWN, EVEN, RoutedTokens
+from costmodel.equations.collectives.all_to_all import EVEN, RoutedTokens
 from costmodel.equations.collectives.point_to_point import Dissemination
 from costmodel.equations.collectives.ring import Ring
+from costmodel.equations.collectives.sources import CABLE_BY_CABLE as COUNTED
+from costmodel.equations.collectives.sources import CHOICE_BY_CHOICE
 from costmodel.equations.collectives.torus import ORDERS, SUBSETS, AlongAxes
 from costmodel.equations.collectives.tree import Binomial, PipelinedChain
 from costmodel.symbolic import (
@@ -24,7 +26,6 @@ from costmodel.symbolic import (
 )
 
 NO_WORSE = "an upper bound where one axis is much weaker: the root's links alone could be used better"
-COUNTED = "counted cable by cable, all groups of an axis at once"
 
 
 class TorusLevels(Chapter):
@@ -232,7 +233,7 @@ class TokensOnTorus(Chapter):
     per_expert_links = equation(seconds, copies.direct_links, "over the middle cables", approximate=EVEN)
     per_expert_dcn = equation(seconds, copies.direct_dcn, "to other slices", approximate=EVEN)
     per_expert = equation(
-        seconds, copies.direct, "one copy of a token for each of its experts", approximate=EVEN, source=DRAWN
+        seconds, copies.direct, "one copy of a token for each of its experts", approximate=EVEN, source=CHOICE_BY_CHOICE
     )
 
     fewer = part(BlocksOnTorus, S=tokens * token_bytes * routed.ranks_reached)
@@ -240,7 +241,11 @@ class TokensOnTorus(Chapter):
     per_rank_links = equation(seconds, fewer.direct_links, "over the middle cables", approximate=EVEN)
     per_rank_dcn = equation(seconds, fewer.direct_dcn, "to other slices", approximate=EVEN)
     per_rank = equation(
-        seconds, fewer.direct, "one copy of a token for each rank with experts of its", approximate=EVEN, source=DRAWN
+        seconds,
+        fewer.direct,
+        "one copy of a token for each rank with experts of its",
+        approximate=EVEN,
+        source=CHOICE_BY_CHOICE,
     )
 
 

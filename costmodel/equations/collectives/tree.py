@@ -1,6 +1,8 @@
 """Trees and chains on ports that send and receive at once: from one rank to all, and from all to one."""
 
 from costmodel.equations.collectives.ring import Ring
+from costmodel.equations.collectives.sources import PORT_BY_PORT as COUNTED
+from costmodel.equations.collectives.sources import THAKUR
 from costmodel.symbolic import (
     BYTE,
     Chapter,
@@ -18,9 +20,7 @@ from costmodel.symbolic import (
     square_root,
 )
 
-THAKUR = "Thakur, Rabenseifner, Gropp 2005, Optimization of Collective Communication Operations in MPICH, section 4"
 SANDERS = "Sanders, Speck, Traeff 2009, Two-tree algorithms for full bandwidth broadcast, reduction and scan"
-COUNTED = "counted port by port; equals a step-by-step simulation"
 SMALL_CHUNKS = "chunks are taken to be small: with large ones a simulation ends up to 2 log2 n chunk steps later"
 
 
