@@ -1,20 +1,39 @@
 """A training step with its groups of ranks placed on a machine: on switches, or on the axes of a torus."""
 
+from typing import Any
+
 from costmodel.equations.axes import STAGE
 from costmodel.equations.collectives.group_on_switches import SwitchGroup
 from costmodel.equations.collectives.group_on_torus import TorusGroup
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.training import Step
 from costmodel.equations.utilisation import Utilisation
-from costmodel.symbolic import (
-    Chapter,
-    bytes_,
-    column,
-    count,
-    given,
-    part,
-    worst,
-)
+from costmodel.symbolic import Chapter, bytes_, column, count, given, part, worst
+from costmodel.symbolic.system import View
+
+
+def communicating(
+    along_tp: View,
+    weights_of_layer: View,
+    gradients_of_layer: View,
+    weights_of_stage: View,
+    gradients_of_stage: View,
+    along_pp: View,
+) -> Any:
+    """The step, its communication taking what collectives of these groups and payloads take."""
+    return part(
+        Step,
+        shared=True,
+        tp_all_gather=along_tp.all_gather,
+        tp_reduce_scatter=along_tp.reduce_scatter,
+        tp_all_reduce=along_tp.all_reduce,
+        dp_gather_layer=weights_of_layer.all_gather,
+        dp_scatter_layer=gradients_of_layer.reduce_scatter,
+        dp_all_gather=weights_of_stage.all_gather,
+        dp_reduce_scatter=gradients_of_stage.reduce_scatter,
+        dp_all_reduce=gradients_of_stage.all_reduce,
+        pp_send=along_pp.send_recv,
+    )
 
 
 class OnSwitches(Chapter):
@@ -42,19 +61,7 @@ class OnSwitches(Chapter):
         SwitchGroup, n=dp, m=domain_dp, u=unit_dp, S=worst(layout.stage_parameters, STAGE) * gradient_wire_bytes
     )
     along_pp = part(SwitchGroup, n=pp, m=domain_pp, u=unit_pp, S=layout.hidden_state_bytes / layout.sequence_split)
-    step = part(
-        Step,
-        shared=True,
-        tp_all_gather=along_tp.all_gather,
-        tp_reduce_scatter=along_tp.reduce_scatter,
-        tp_all_reduce=along_tp.all_reduce,
-        dp_gather_layer=weights_of_layer.all_gather,
-        dp_scatter_layer=gradients_of_layer.reduce_scatter,
-        dp_all_gather=weights_of_stage.all_gather,
-        dp_reduce_scatter=gradients_of_stage.reduce_scatter,
-        dp_all_reduce=gradients_of_stage.all_reduce,
-        pp_send=along_pp.send_recv,
-    )
+    step = communicating(along_tp, weights_of_layer, gradients_of_layer, weights_of_stage, gradients_of_stage, along_pp)
     worth = part(Utilisation, shared=True)
 
 
@@ -131,17 +138,5 @@ class OnTorus(Chapter):
     weights_of_stage = part(TorusGroup, **on_dp, S=worst(layout.stage_parameters, STAGE) * layout.element_size)
     gradients_of_stage = part(TorusGroup, **on_dp, S=worst(layout.stage_parameters, STAGE) * gradient_wire_bytes)
     along_pp = part(TorusGroup, **on_pp, S=layout.hidden_state_bytes / layout.sequence_split)
-    step = part(
-        Step,
-        shared=True,
-        tp_all_gather=along_tp.all_gather,
-        tp_reduce_scatter=along_tp.reduce_scatter,
-        tp_all_reduce=along_tp.all_reduce,
-        dp_gather_layer=weights_of_layer.all_gather,
-        dp_scatter_layer=gradients_of_layer.reduce_scatter,
-        dp_all_gather=weights_of_stage.all_gather,
-        dp_reduce_scatter=gradients_of_stage.reduce_scatter,
-        dp_all_reduce=gradients_of_stage.all_reduce,
-        pp_send=along_pp.send_recv,
-    )
+    step = communicating(along_tp, weights_of_layer, gradients_of_layer, weights_of_stage, gradients_of_stage, along_pp)
     worth = part(Utilisation, shared=True)
