@@ -40,7 +40,7 @@ UNITS: dict[str, tuple[str, float]] = {
     unit: (quantity, factor) for quantity, (_, units) in QUANTITIES.items() for unit, factor in units.items()
 }
 
-ELEMENT_BYTES = {"fp32": 4.0, "int32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5}
+ELEMENT_BYTES: dict[str, float] = {"fp32": 4, "int32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1, "fp4": 0.5}
 """What an element of each number format takes, scales apart."""
 
 _AMBIGUOUS = re.compile(r"(?P<prefix>[kKMGTPmgtp]?i?)(?P<what>bps|Bps|b|flops?|ops?)(?P<per>/s|/sec)?", re.IGNORECASE)
