@@ -128,3 +128,24 @@ def test_a_wire_factor_stretches_all_of_it():
     plain, stretched = gradients(1), gradients(1, wire_factor=3)
     assert (stretched["gradient"], stretched["weight"]) == (3 * plain["gradient"], 3 * plain["weight"])
     assert fsdp(1, 1, 0, 0, wire_factor=3)["backward"] == 6
+
+
+def executed(reduction, backward, p, v, buckets=400):
+    """What shows of one stage's reduction: chunks finish p passes apart, and a bucket leaves as soon as it is full."""
+    sent = Fraction(0)
+    for chunk in range(v):
+        start = (chunk + 1) * p * backward / v - backward / v
+        for bucket in range(1, buckets + 1):
+            ready = start + Fraction(bucket, buckets) * backward / v
+            sent = max(sent, ready) + reduction / (v * buckets)
+    return sent - p * backward
+
+
+@given(
+    st.fractions(0, 40, max_denominator=4), st.fractions(1, 4, max_denominator=4), st.integers(1, 6), st.integers(1, 4)
+)
+def test_reductions_of_chunks_are_executed_behind_the_chunks_that_follow(reduction, backward, p, v):
+    """In the limit of small buckets; the last of them always shows."""
+    found = gradients(0, p, backward=backward, pp=p, virtual_stages=v, all_reduce=reduction)
+    shown = executed(reduction, backward, p, v)
+    assert found["exposed_gradient"] <= shown <= found["exposed_gradient"] + (reduction + backward) / 400

@@ -175,3 +175,20 @@ def test_what_is_reserved_and_used_follows_from_what_is_allocated(case):
 def test_buffers_of_communication_grow_beyond_sixteen_nodes():
     few, many = (on(decoder(), f"dgx-h100:{chips}", "", 1024, chips)() for chips in (128, 256))
     assert (few["communicator_bytes"], many["communicator_bytes"]) == (3 * GIB, 6 * GIB)
+
+
+@settings(max_examples=40)
+@given(cases())
+def test_every_phase_holds_what_it_holds(case):
+    """States always; activations, gathered weights and messages until the optimizer runs; logits and what is run again once."""
+    found = case()
+    held = range(3) if case.layout.pp > 2 else (FIRST, LAST)[: case.layout.pp]
+    messages = 2 * found["layer_input"] if case.layout.pp > 1 else 0
+    for stage in held:
+        states = sum(found[state][stage] for state in STATES)
+        running = states + found["gathered_weights"][stage] + messages
+        running += found["kept_layer"] * found["stage_layers"][stage] * found["in_flight"][stage]
+        logits = found["stage_logits"][stage][LOSS] + found["unsharded_head_gradient"][stage]
+        again = found["recomputed_layer"] + found["unsharded_gradients"]
+        expected = [running, running + logits, running + again, states]
+        assert found["memory_use"][stage] == pytest.approx(expected, rel=1e-9)

@@ -95,3 +95,99 @@ def test_slow_network_shows_where_it_is_used():
     assert slow["total_tp"] == fast["total_tp"]
     assert slow["total_dp"] == pytest.approx(10 * fast["total_dp"], rel=0.05)
     assert slow["time_dp"] > fast["time_dp"]
+
+
+ONE_NODE = {"domain_latency": 0, "launch_latency": 0, "nvls_share": 0}
+"""Inside one NVLink domain: rings of bandwidth alone."""
+
+
+def ring(found, size):
+    """An all-gather or a reduce-scatter of so many bytes over eight ranks of one domain."""
+    return size * 7 / 8 / (found["domain_bandwidth"] * found["domain_share"])
+
+
+def test_bytes_of_tensor_parallelism():
+    """The hidden states of a micro-batch: 2 gathers and 2 scatters forward, 4 and 2 backward; all-reduces of twice a pass."""
+    on_case = on("llama-3-8b", "dgx-h100:8", "tp=8 sp=1", 4096, 4)
+    found = on_case(**ONE_NODE)
+    passes = 4 * 32
+    hidden = 4096 * 4096 * 2
+    assert found["total_tp"] == pytest.approx(passes * 10 * ring(found, hidden), rel=1e-9)
+    off = on_case.laid(sequence_parallel=False)(**ONE_NODE)
+    assert off["total_tp"] == pytest.approx(passes * 4 * 2 * ring(found, hidden), rel=1e-9)
+
+
+def test_bytes_of_data_parallelism():
+    """Gradients in fp32, weights in bf16: all-reduce, or a scatter and a gather, and the scatter for every micro-batch."""
+    case = on("llama-3-8b", "dgx-h100:8", "zero=0", 4096, 32)
+    plain = {**ONE_NODE, "dp_wire_factor": 1}
+    totals = [case.laid(zero=zero)(**plain)["total_dp"] for zero in range(4)]
+    found = case(**plain)
+    gradients, weights = (ring(found, size * found["stage_parameters"][0]) for size in (4, 2))
+    expected = [2 * gradients, gradients + weights, 4 * gradients + weights, 0]
+    assert totals == pytest.approx(expected, rel=1e-9)
+
+
+def test_bytes_of_fsdp():
+    """Each micro-batch: two gathers of every layer's weights in bf16 and one of the tables', a scatter of all gradients in fp32."""
+    found = on("llama-3-8b", "dgx-h100:8", "zero=3", 4096, 32)(**ONE_NODE, fsdp_wire_factor=1)
+    layers, tables = 32 * found["layer_parameters"], found["embedding_on_rank"] + found["head_on_rank"]
+    assert found["total_fsdp"] == pytest.approx(4 * ring(found, (2 * 2 + 4) * layers + (2 + 4) * tables), rel=1e-9)
+
+
+@pytest.mark.parametrize(("layout", "split", "chunks"), [("tp=2 pp=4 sp=0", 1, 1), ("tp=2 pp=4 sp=1 v=8", 2, 8)])
+def test_bytes_of_pipelining(layout, split, chunks):
+    """A message each way for each chunk and micro-batch: the hidden states, shared by the ranks of sequence parallelism."""
+    found = on("llama-3-8b", "dgx-h100:8", layout, 4096, 4)(domain_latency=0, launch_latency=0)
+    message = 4096 * 4096 * 2 / split / (found["domain_bandwidth"] * found["domain_share"])
+    assert found["total_pp"] == pytest.approx(2 * 4 * chunks * message, rel=1e-9)
+
+
+@few
+@given(cases())
+def test_recomputing_a_layer_repeats_its_forward_exchange(case):
+    none, full = (case.laid(recompute=mode, zero=0)() for mode in ("none", "full"))
+    layers = full["layer_passes"]
+    assert full["total_tp"] - none["total_tp"] == pytest.approx(layers * full["tensor_forward"], rel=1e-9)
+    assert full["time_tp"] - none["time_tp"] == pytest.approx(
+        layers * full["tensor_exposed_forward"], rel=1e-9, abs=1e-15
+    )
+
+
+@few
+@given(cases(least_dp=2))
+def test_traffic_of_gradients_and_weights_hides_behind_the_passes_of_a_stage(case):
+    """One stage's share of the layers; of several chunks all but one have those of a whole group of micro-batches."""
+    found = case(dp_hidden_share=1)
+    layers, p, v = found["layers"] / found["pp"], case.layout.pp, case.layout.virtual_stages
+    if case.layout.zero == 3:
+        assert found["total_dp"] == found["time_dp"] == 0
+        return
+
+    def hides(traffic, compute, chunks):
+        return min(traffic, p * compute) * (1 - 1 / chunks) + min(traffic, compute) / chunks
+
+    scattered = case.layout.zero == 2
+    hidden = found["sync_scatters"] * hides(
+        found["sync_one_reduction"], layers * found["layer_backward"], 1 if scattered else v
+    )
+    hidden += hides(found["sync_weight"], layers * found["layer_forward"], v)
+    assert found["total_dp"] - found["time_dp"] == pytest.approx(hidden, rel=1e-9, abs=1e-12 * found["total_dp"])
+
+
+def test_the_optimizer_moves_its_bytes():
+    """36 bytes a weight that a rank owns, 6 more where it keeps a copy for compute."""
+    for zero, owned, copied in ((0, 1, 1), (1, 1 / 8, 1), (2, 1 / 8, 1), (3, 1 / 8, 0)):
+        found = on("llama-3-8b", "dgx-h100:8", f"zero={zero}", 4096, 8)()
+        moved = (36 * owned + 6 * copied) * found["stage_parameters"][0]
+        rate = found["memory_share"] * found["memory_bandwidth"]
+        assert found["time_optimizer"] == pytest.approx(moved / rate, rel=1e-9)
+
+
+def test_selective_recomputation_runs_key_output_and_up_again():
+    """Two FLOP a weight and token of those three products."""
+    case = on("llama-3-8b", "dgx-h100:8", "recompute=selective", 4096, 8)
+    plain = case.laid(recompute="none")
+    weights = 32 * 4096 * (1024 + 4096 + 14336)
+    again = case()["hardware_flops"] - plain()["hardware_flops"]
+    assert again == pytest.approx(2 * weights * 8 * 4096, rel=1e-9)
