@@ -48,23 +48,22 @@ CLOSE = {"rel_tol": 1e-11, "abs_tol": 0}
 
 def evaluate(module, columns, values, wanted):
     """Each wanted quantity of a numpy module on every row of the table, product axes first."""
-    table = Table(columns)
-    run = Run(module, table, values).coarse()
+    run = Run(module, Table(columns), values).coarse()
     last = list(run.spec)[-1]
-    blocks = [block for _, block in run.blocks()]
+    blocks = list(run.blocks())
     found = {}
     for name in wanted:
-        level = module.LEVEL[name]
-        if level == last and name in blocks[0]:
-            whole = [block[name] for block in blocks]
-            value = np.concatenate(whole, axis=-1) if whole[0].shape[-1] > 1 or len(blocks) > 1 else whole[0]
-            value = value if value.shape[-1] in {1, table.size} or last != run.finest else value[..., :1]
+        if name in blocks[0][1]:
+            parts = [whole_rows(block[name], rows.stop - rows.start) for rows, block in blocks]
+            level, value = last, np.concatenate(parts, axis=-1)
         else:
-            value = run.values[name]
-        if value.shape[-1] > 1 or len(run.index(level, run.finest)) == 1:
-            value = value[..., run.index(level, run.finest)] if value.shape[-1] > 1 else value
-        found[name] = value
+            level, value = module.LEVEL[name], run.values[name]
+        found[name] = value[..., run.index(level, run.finest)] if value.shape[-1] > 1 else value
     return found
+
+
+def whole_rows(value, rows):
+    return np.broadcast_to(value, (*value.shape[:-1], rows))
 
 
 def pick(value, index):
