@@ -12,7 +12,10 @@ app = new_app("catalog", "The files behind hardware and models.")
 @app.command(epilog=examples("catalog check", "catalog check --catalog my-hardware"))
 @answering
 def check(catalog: Catalog) -> Answer:
-    """Lint every file of the catalog and of your own folder; exits with 1 when something is wrong."""
+    """Lint every file of the catalog and of your own folder.
+
+    Exits with 1 when something is wrong.
+    """
     from costmodel.studies.hardware import check_catalog
 
     return check_catalog(catalog=catalog)

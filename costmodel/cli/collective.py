@@ -76,7 +76,7 @@ def collective(
         int | None, typer.Option("--node-limit", help="Nodes that a token is sent to at most.")
     ] = None,
 ) -> Answer:
-    """Time of a collective by every algorithm that applies, fastest first."""
+    """Time of a collective by each algorithm, fastest first."""
     from costmodel.studies.collective import collective as study
     from costmodel.studies.timings import Routing
 

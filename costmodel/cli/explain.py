@@ -59,7 +59,7 @@ def explain(
     ] = None,
     latex: Annotated[bool, typer.Option("--latex", help="Formulas as LaTeX (amsmath).")] = False,
 ) -> Answer:
-    """The formula of a quantity and of what it is made of, with the numbers of an answer in it."""
+    """The formula of a quantity, with the numbers of an answer."""
     from costmodel.studies.explain import explain as study
     from costmodel.studies.explain import quantities
 

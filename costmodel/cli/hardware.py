@@ -33,7 +33,7 @@ def show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A cluster, chip or link, by name or alias.")],
     catalog: Catalog,
 ) -> Answer:
-    """One entry: every number with its unit, source and confidence, and why others are unknown."""
+    """One entry: every number with unit, source and confidence."""
     from costmodel.studies.hardware import show_hardware
 
     return show_hardware(name, catalog)

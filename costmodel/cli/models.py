@@ -30,7 +30,7 @@ def show(
     ],
     catalog: Catalog,
 ) -> Answer:
-    """The shape of one model and its parameters, item by item, with sources."""
+    """One model: its shape and its parameters, item by item."""
     from costmodel.studies.models import show_model
 
     return show_model(name, catalog)

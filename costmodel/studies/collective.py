@@ -131,7 +131,7 @@ def collective(
     """The time of a collective by every algorithm that applies.
 
     Args:
-        operation: one of `OPERATIONS`; `allreduce` and `all_reduce` are understood too.
+        operation: as `costmodel collective --help` lists them; `allreduce` and `all_reduce` are understood too.
         size: the payload in bytes, or as text (`1GiB`); none for a barrier, for routed tokens, or with a sweep.
         on: the machine, such as `dgx-h100:512` or `tpu-v5p:8x16x16`.
         group: ranks in a group, all by default; all such groups run at once.
@@ -139,7 +139,7 @@ def collective(
         stride: on switches, how many ranks lie from one of the group to the next.
         algorithm: this one only.
         dtype: of the elements; switches do not add integers.
-        slices: torus slices of that shape, joined by the data-centre network.
+        slices: torus slices of that shape, joined by the data-center network.
         between: of a message, the places: `domain`, a level of the network, `neighbour`, `farthest`, `dcn`, `host`.
         routing: of dispatch and combine, what is sent.
         sweep: the smallest and the largest size, such as `1KiB:16GiB`; doubled from one to the next.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from costmodel.catalog.catalog import Catalog
-from costmodel.errors import EquationError, InputError
+from costmodel.errors import EquationError, InputError, nearest
 from costmodel.studies.explanations import ExplainAnswer, Form, Quantities, Regime
 
 if TYPE_CHECKING:
@@ -166,6 +166,8 @@ def _resolved(text: str, likely: str) -> tuple[str, str]:
         if name in known:
             return place, name
         choices += [other if place == "training" and not dot else f"{place}.{other}" for other in known]
+    if not nearest(text, choices):
+        raise InputError(f"unknown quantity {text[:60]!r}: `costmodel explain` lists those to start from")
     raise InputError.unknown("quantity", text, choices)
 
 

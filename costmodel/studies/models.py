@@ -42,9 +42,11 @@ def list_models(catalog: Catalog | Path | None = None) -> ModelList:
 
 
 def show_model(name: str, catalog: Catalog | Path | None = None) -> ModelDetails:
-    """One model, found as `resolve_model` finds it and raising what that raises, with its parameters item by item.
+    """One model with its parameters item by item.
 
     The work of a token is that in sequences as long as a run's are by default, where the model goes that far.
+    `name` is a name, a size such as `7B`, or the path of a config.json. Raises InputError with the nearest names when there
+    is none, and CatalogError when a file is bad.
     """
     opened = Catalog.of(catalog)
     model = resolve_model(name, opened)

@@ -50,7 +50,7 @@ class TooBig:
 class PlanAnswer:
     """The best layouts, fastest first, and what the search saw beside them.
 
-    `ties` counts the layouts within 5 % of the best; `front` trades step time for memory; `too_big` are faster but do not fit;
+    `ties` counts the layouts within 5% of the best; `front` trades step time for memory; `too_big` are faster but do not fit;
     `remedy` says what would fit when nothing does.
     """
 
@@ -126,15 +126,19 @@ class PlanAnswer:
                 rank,
                 found.layout.without_placement,
                 human.seconds(found.step_time_s),
-                f"+{100 * (found.step_time_s / best - 1):.1f}%",
+                f"{100 * (found.step_time_s / best - 1):+.1f}%",
                 human.percent(found.mfu),
                 human.size(found.device_used_bytes),
             )
             for rank, found in enumerate(self.best, 1)
         ]
-        notes = [f"{self.ties:,} layouts lie within 5 % of the best: such a model does not tell them apart"]
-        notes += [self.remedy] if self.remedy else [] if len(self.best) < 2 else [why(self.best)]
-        return Table("Fastest layouts", ("", "layout", "step", "slower", "MFU", "memory"), rows, notes)
+        columns = ("", "layout", "step", "slower", "MFU", "memory")
+        if self.remedy:
+            return Table("Smallest layouts, none of which fits", columns, rows, (self.remedy,))
+        tied = f"{self.ties:,} layouts lie within 5% of the best: such a model does not tell them apart"
+        notes = [tied if self.ties > 1 else "no other layout lies within 5% of the best"]
+        notes += [] if len(self.best) < 2 else [why(self.best)]
+        return Table("Fastest layouts", columns, rows, notes)
 
     def _rejections(self) -> Table:
         rows: list[tuple[Scalar, ...]] = [(f"{r.count:,}", r.reason) for r in self.rejected if r.count]

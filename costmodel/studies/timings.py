@@ -124,9 +124,12 @@ class Group:
     def __str__(self) -> str:
         """As a person says it."""
         if self.machine.is_torus:
-            shape = "x".join(f"{self.inputs[f'size_{name}']:g}" for name in "xyz" if self.inputs[f"size_{name}"] > 1)
+            axes = [name for name in "xyz" if self.inputs[f"size_{name}"] > 1]
+            shape = "x".join(f"{self.inputs[f'size_{name}']:g}" for name in axes)
+            along = f" along {''.join(axes)}" if axes else ""
             slices = f" in each of {self.domains:g} slices" if self.domains > 1 else ""
-            return f"{self.ranks:,} ranks, {shape or 1}{slices}"
+            inside = f", {shape or 1}" if len(axes) != 1 or slices else ""
+            return f"{self.ranks:,} ranks{inside}{along}{slices}"
         inside = f", {self.inputs['m']:g} to a domain" if self.domains > 1 else ""
         return f"{self.ranks:,} rank{'s' * (self.ranks > 1)}{inside}"
 

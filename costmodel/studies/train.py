@@ -79,8 +79,9 @@ def train(
     Args:
         models: names, sizes such as `70B`, paths of config.json, or records of the catalog.
         on: the machine, such as `dgx-h100:512` or `tpu-v5p:8x16x16`.
-        layout: as `parse_layout` takes it; each model's fastest layout that fits when it is left out.
-        slices: torus slices of that shape, joined by the data-centre network.
+        layout: words such as `tp=8 pp=16`, as docs/reference/layout-grammar.md has them; each model's fastest layout that fits
+            when it is left out.
+        slices: torus slices of that shape, joined by the data-center network.
         sequence_length: tokens of a sequence.
         batch: sequences of a step, or tokens with a suffix such as `16M`.
         tokens: of the whole run, for days and money.

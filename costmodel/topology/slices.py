@@ -130,7 +130,7 @@ def _why_not(cluster: Cluster, shape: Shape) -> str:
 def _several(scale_up: ScaleUp, chips: int) -> str:
     """A hint at several slices where one pod is too small."""
     pod = prod(scale_up.largest)
-    return "" if chips <= pod else f" (--slices {-(-chips // pod)} asks for several, joined by the data-centre network)"
+    return "" if chips <= pod else f" (--slices {-(-chips // pod)} asks for several, joined by the data-center network)"
 
 
 def _elongation(shape: Shape) -> tuple[float, Shape]:
