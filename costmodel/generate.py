@@ -24,11 +24,15 @@ RESOURCES = ("ports", "nics", "uplinks", "slowest", "links", "dcn")
 def collectives_math() -> str:
     """The textbook forms of collectives."""
     from costmodel.equations.collectives import ALGORITHMS
-    from costmodel.equations.collectives.point_to_point import Message
+    from costmodel.equations.collectives import point_to_point as places
     from costmodel.equations.collectives.rates import Rates
 
     chapters = {algorithm.function: algorithm.chapter for algorithm in ALGORITHMS} | {
-        "message": Message,
+        "message_to_neighbour": places.MessageToNeighbour,
+        "message_to_farthest": places.MessageToFarthest,
+        "message_over_network": places.MessageOverNetwork,
+        "message_between_slices": places.MessageBetweenSlices,
+        "message_from_host": places.MessageFromHost,
         "rates": Rates,
     }
     functions = {name: (chapter.system, list(chapter.system.equations)) for name, chapter in chapters.items()}

@@ -157,7 +157,7 @@ def collective(
     said = ""
     sizes = _sizes(name, size, sweep, routing, elements)
     if name in PLACES:
-        found = [messages(name, payload, machine, between, opened) for payload in sizes]
+        found = [messages(name, payload, machine, between) for payload in sizes]
     else:
         if between is not None:
             raise InputError(

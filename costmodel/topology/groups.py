@@ -49,12 +49,17 @@ def keeps_rails(degree: int, stride: int, domain: int) -> bool:
     return degree == 1 or stride % domain == 0 or inside or (domain % stride == 0 and period % domain == 0)
 
 
-def fabric_inputs(machine: Machine) -> dict[str, float]:
-    """What the equations of collectives need to know of a machine, whatever the group: bandwidths, shares, latencies."""
+def launch_latency(machine: Machine) -> float:
+    """Seconds from the call of a collective to its first byte; raises InputError where the chip does not say."""
     launch = machine.chip.attainable.get("launch")
     if launch is None:
         raise InputError(f"the chip {machine.chip.name} has no attainable.launch, the time to start a kernel; add it")
-    common = {"launch_latency": launch.value}
+    return launch.value
+
+
+def fabric_inputs(machine: Machine) -> dict[str, float]:
+    """What the equations of collectives need to know of a machine, whatever the group: bandwidths, shares, latencies."""
+    common = {"launch_latency": launch_latency(machine)}
     if machine.is_torus:
         axis = machine.dimensions[0]
         dcn = machine.network[0] if machine.network else None

@@ -56,6 +56,7 @@ class Dimension:
     share: attainable share of the bandwidth in a collective.
     latency: seconds of one step between two blocks.
     oversubscription: by how much a rank's NIC share exceeds its fair share of the links between the blocks.
+    levels_below: levels of switches of the network below this one.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Dimension:
     share: float
     latency: float
     oversubscription: float = 1.0
+    levels_below: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class Machine:
 
     cluster: Cluster
     chip: Chip
+    host_link: Link
     chips: int
     dimensions: tuple[Dimension, ...]
     slices: int
@@ -156,7 +159,8 @@ def parse_machine(on: str, slices: int, catalog: Entries) -> Machine:
         notes += (
             f"{cluster.name} is described up to {cluster.largest_chips} chips; the same fabric is taken to go on",
         )
-    return Machine(cluster, catalog.chip(cluster.chip), chips, dimensions, slices, on, notes)
+    chip, host_link = catalog.chip(cluster.chip), catalog.link(cluster.host_link)
+    return Machine(cluster, chip, host_link, chips, dimensions, slices, on, notes)
 
 
 def _split_name(on: str) -> tuple[str, str | None]:
@@ -276,17 +280,21 @@ def _levels(cluster: Cluster, domains: int, catalog: Entries) -> tuple[tuple[Dim
     """The levels of the network, each block of which joins equally many blocks of the level below."""
     levels: list[Dimension] = []
     notes: tuple[str, ...] = ()
-    left, oversubscription, further_switches = domains, 1.0, 0
+    left, oversubscription, levels_below = domains, 1.0, 0
     nic_share = 0.0
     for level in cluster.network:
         link = catalog.link(level.link)
         nic_share = nic_share or nic_share_of(cluster, level, link)
         size = left // _even_parts(left, level) if level.blocks else left
         switch_latency = link.details["switch_latency"].value if "switch_latency" in link.details else 0.0
-        latency = link.latency.value + further_switches * switch_latency
+        latency = link.latency.value + 2 * levels_below * switch_latency
         share = _share(link)
         bandwidth = nic_share / oversubscription
-        levels.append(Dimension(level.name, "network", size, False, link, bandwidth, share, latency, oversubscription))
+        levels.append(
+            Dimension(
+                level.name, "network", size, False, link, bandwidth, share, latency, oversubscription, levels_below
+            )
+        )
         left //= size
         if left == 1:
             continue
@@ -296,7 +304,7 @@ def _levels(cluster: Cluster, domains: int, catalog: Entries) -> tuple[tuple[Dim
                 f"the blocks of {level.name} are taken to be filled alike: {left} with {size} of {level.blocks} places used",
             )
         oversubscription *= tight
-        further_switches += 2  # up to a switch of the next level and down again
+        levels_below += 1
     if left > 1:
         size = prod(level.blocks for level in cluster.network) * cluster.scale_up.size
         raise InputError(

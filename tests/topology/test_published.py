@@ -40,6 +40,7 @@ class OneCluster(hand_made.HandMade):
         self.links = {
             "port": hand_made.link("port", port_GB_s * 1e9, 0, 1),
             "nic": hand_made.link("nic", nic_GB_s * 1e9, 0, 1),
+            "pcie": hand_made.LINKS["pcie"],
         }
 
     def cluster(self, name):
@@ -140,7 +141,9 @@ def torus_row(example):
         for name, length, wrap in zip("xyz", example["shape"], example["wrap"], strict=False)
     )
     cluster = hand_made.CLUSTERS["tpu-v5p"]
-    machine = Machine(cluster, hand_made.CHIP, prod(example["shape"]), dimensions, 1, "example")
+    machine = Machine(
+        cluster, hand_made.CHIP, hand_made.LINKS["pcie"], prod(example["shape"]), dimensions, 1, "example"
+    )
     degrees = dict.fromkeys(axes, 1)
     for axis, size in re.findall(r"([a-z]+)([0-9]+)", example["placement"]):
         degrees[axis] *= int(size)

@@ -1,7 +1,9 @@
 """One message between two places, loading from the host, and waiting for each other."""
 
+from costmodel.equations.collectives.fabric import FairShare, LevelStep, SliceShare
 from costmodel.equations.collectives.sources import BOOK_LINKS, BOOK_SHARDING, HENSGEN
 from costmodel.equations.collectives.sources import LINK_BY_LINK as COUNTED
+from costmodel.equations.collectives.torus import SubAxis
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -96,9 +98,67 @@ class Message(Chapter):
     S = given(bytes_, "the message")
     launch_latency = given(seconds, "from the call to the first byte")
     alpha = given(seconds, "latency of one hop")
-    W = given(bytes_per_second, "one link, one way")
+    link_bandwidth = given(bytes_per_second, "one link, one way")
+    pair_share = given(count, "share of it that two places attain")
 
+    W = equation(bytes_per_second, link_bandwidth * pair_share, "what one link attains, one way")
     way = part(CutThrough)
     send_recv_latency = equation(seconds, launch_latency + way.send_recv_latency, "start, and every hop")
     send_recv_bandwidth = equation(seconds, way.send_recv_bandwidth, "once, over all paths")
     send_recv = equation(seconds, send_recv_latency + send_recv_bandwidth, "started, then streamed through")
+
+
+class MessageToNeighbour(Chapter):
+    """Between two chips with a link, or of one fast domain."""
+
+    message = part(Message, shared=True, h=1, paths=1)
+
+
+class MessageToFarthest(Chapter):
+    """Between the two chips of a torus that are the farthest apart, on the disjoint ways that start along each axis."""
+
+    size_x = given(count, "chips along X")
+    size_y = given(count, "chips along Y")
+    size_z = given(count, "chips along Z")
+    ring_x = given(count, "1 when X closes to a ring, else 0")
+    ring_y = given(count, "1 when Y closes to a ring, else 0")
+    ring_z = given(count, "1 when Z closes to a ring, else 0")
+
+    x = part(SubAxis, size=size_x, stride=1, ring=ring_x)
+    y = part(SubAxis, size=size_y, stride=1, ring=ring_y)
+    z = part(SubAxis, size=size_z, stride=1, ring=ring_z)
+
+    hops = equation(count, x.hops + y.hops + z.hops, "cables to the farthest chip")
+    paths = equation(count, x.ways + y.ways + z.ways, "paths of that length that share no cable")
+    message = part(Message, shared=True, h=hops)
+
+
+class MessageOverNetwork(Chapter):
+    """Between ranks of different fast domains, whose ways meet at the switches of one level."""
+
+    share = part(FairShare, shared=True)
+    step = part(LevelStep, shared=True)
+    message = part(Message, shared=True, h=1, paths=1, alpha=step.latency, link_bandwidth=share.per_chip)
+
+
+class MessageBetweenSlices(Chapter):
+    """Between chips of different slices, over the data-centre network."""
+
+    share = part(SliceShare, shared=True)
+    message = part(Message, shared=True, h=1, paths=1, link_bandwidth=share.out_of_slice)
+
+
+class MessageFromHost(Chapter):
+    """From a host's memory to its chips, all of them loading at once."""
+
+    host_link_bandwidth = given(bytes_per_second, "one chip's link to its host, one way")
+    pair_share = given(count, "share of it that is attained")
+    host_memory_bandwidth = given(bytes_per_second, "memory bandwidth of the host")
+    chips_per_host = given(count, "chips of a host")
+
+    load = part(
+        HostLoad,
+        shared=True,
+        host_link=host_link_bandwidth * pair_share,
+        host_memory=host_memory_bandwidth / chips_per_host,
+    )

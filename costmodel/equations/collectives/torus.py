@@ -46,6 +46,11 @@ class SubAxis(Chapter):
     )
     links = equation(count, used * (1 + closed) / stride, "links that the group has for itself, each way")
     hops = equation(count, stride * select(closed > 0, floor_divide(size, 2), size - 1), "cables to the farthest rank")
+    ways = equation(
+        count,
+        used * select(closed > 0, 2 - size + 2 * floor_divide(size, 2), 1),
+        "shortest ways to it: two where it lies half way round a ring",
+    )
     shards = equation(
         count, (size - 1) * stride / (1 + closed), "shards that each of its links carries in an all-gather"
     )
