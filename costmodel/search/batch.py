@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import gcd
+from math import isqrt
 
 from costmodel.catalog.entries import Number
 from costmodel.catalog.units import parse_count
@@ -35,7 +35,13 @@ class Batch:
             return [self.sequences]
         wanted = self.tokens / sequence_length
         low, high = max(1, round(wanted * (1 - slack))), max(1, round(wanted * (1 + slack)))
-        near = sorted(range(low, high + 1), key=lambda n: (-gcd(n, chips), abs(n - wanted)))
+        near: list[int] = []
+        for shared in _divisors(chips):
+            middle = round(wanted / shared)
+            multiples = (shared * (middle + step) for step in range(-2 * MOST_TRIED, 2 * MOST_TRIED + 1))
+            near += sorted((n for n in multiples if low <= n <= high and n not in near), key=lambda n: abs(n - wanted))
+            if len(near) >= MOST_TRIED:
+                break
         return near[:MOST_TRIED]
 
     def note(self, sequences: int, sequence_length: int) -> str:
@@ -46,6 +52,12 @@ class Batch:
             f"batch of {self.tokens:,} tokens rounded to {counted(sequences)} of {sequence_length:,} "
             f"= {sequences * sequence_length:,} tokens"
         )
+
+
+def _divisors(number: int) -> list[int]:
+    """What divides a number, largest first."""
+    small = [n for n in range(1, isqrt(number) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)}, reverse=True)
 
 
 def counted(sequences: int) -> str:

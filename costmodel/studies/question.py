@@ -88,15 +88,19 @@ def require_legal(grid: Grid) -> None:
         )
 
 
+def batches(question: Question, catalog: Catalog) -> list[int]:
+    """The numbers of sequences to try in turn, those that divide well over the chips first; one where it is exact."""
+    slack = catalog.assumptions("workload")["batch_rounding"].value
+    return question.batch.candidates(question.workload.machine.chips, question.workload.sequence_length, slack)
+
+
 def searched(question: Question, catalog: Catalog, progress: Callable[[float], None] = lambda _: None) -> Grid:
     """The grid of all layouts, at the first batch that any legal layout divides.
 
     Where the batch may be rounded, sizes that divide well over the chips are tried in turn.
     """
-    slack = catalog.assumptions("workload")["batch_rounding"].value
-    workload = question.workload
     grids: list[Grid] = []
-    for sequences in question.batch.candidates(workload.machine.chips, workload.sequence_length, slack):
+    for sequences in batches(question, catalog):
         settled = question.with_sequences(sequences)
         grids.append(search(settled, catalog, candidates(settled.model.layers, sequences), progress))
         if grids[-1].legal.any():

@@ -17,7 +17,7 @@ from costmodel.search.layout import Layout, parse_layout
 from costmodel.search.nearest import nearest_legal
 from costmodel.search.workload import Workload
 from costmodel.studies.estimate import Estimate, estimate
-from costmodel.studies.question import Question, ask, require_legal, searched
+from costmodel.studies.question import Question, ask, batches, require_legal, searched
 from costmodel.studies.training_tables import comparison, details
 from costmodel.topology.machine import parse_machine
 
@@ -114,7 +114,10 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
     given = parse_layout(layout, chips) if isinstance(layout, str) else layout
     if given.chips != chips:
         raise InputError(f"the layout takes {given.chips} chips, the machine has {chips}")
-    workload = question.with_sequences(question.batch.rounded_for(given, question.workload.sequence_length))
+    # The batch that a search would take first, so that a layout that `plan` printed costs here what it cost there.
+    legal = (n for n in batches(question, catalog) if not broken_rules(question.with_sequences(n), given, catalog))
+    nearest = question.batch.rounded_for(given, question.workload.sequence_length)
+    workload = question.with_sequences(next(legal, nearest))
     broken = broken_rules(workload, given, catalog)
     if broken:
         near = nearest_legal(search(workload, catalog, candidates(workload.model.layers, workload.global_batch)), given)

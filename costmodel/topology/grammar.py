@@ -41,12 +41,16 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """For each dimension, or run of network levels, its name and its factors, innermost first; factors of 1 are left out."""
+    """For each dimension, or run of network levels, its name and its factors, innermost first; factors of 1 are left out.
+
+    On a single chip nothing is left: it is written as an order, which says as little.
+    """
 
     parts: tuple[tuple[str, Factors], ...]
 
     def __str__(self) -> str:
-        return "/".join(f"{name}:{'.'.join(f'{axis}{size}' for axis, size in factors)}" for name, factors in self.parts)
+        parts = (f"{name}:{'.'.join(f'{axis}{size}' for axis, size in factors)}" for name, factors in self.parts)
+        return "/".join(parts) or "-".join(AXES)
 
     def degrees(self) -> dict[str, int]:
         """The degree of each axis that the placement names."""

@@ -43,8 +43,12 @@ def test_candidates_stay_near_and_begin_with_what_divides_best(tokens, length, c
     wanted = tokens / length
     assert 1 <= len(found) <= MOST_TRIED
     assert all(abs(n - wanted) <= slack * wanted + 1 for n in found)
-    shared = [gcd(n, chips) for n in found]
-    assert shared == sorted(shared, reverse=True)
+    within = range(max(1, round(wanted * (1 - slack))), max(1, round(wanted * (1 + slack))) + 1)
+    assert found == sorted(within, key=lambda n: (-gcd(n, chips), abs(n - wanted)))[:MOST_TRIED]
+
+
+def test_candidates_of_an_enormous_batch_are_found_at_once():
+    assert Batch(tokens=3 * 10**18).candidates(1_048_576, 1, 0.0625)[0] == round(3 * 10**18 / 1_048_576) * 1_048_576
 
 
 def test_what_was_rounded_is_told():

@@ -165,3 +165,13 @@ def test_experts_choices_are_among_the_best():
         assert found.layout.tp in {8, 16} and found.layout.pp >= 8
         assert found.layout.schedule == "interleaved" and found.layout.zero <= 1 and found.layout.sequence_parallel
     assert answer.best[0].mfu == pytest.approx(0.41, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("model", "on"),
+    [("llama-2-70b", "aws-p6-b300:5"), ("gemma-3-4b", "gcp-a2-ultra:1152"), ("llama-3.2-1b", "dgx-h100:1")],
+)
+def test_a_printed_layout_costs_the_same_when_it_is_given_back(model, on):
+    for found in plan(model, on, catalog=CATALOG).best:
+        again = train(model, on, layout=str(found.layout), catalog=CATALOG).estimates[0]
+        assert (str(again.layout), again.step_time_s) == (str(found.layout), pytest.approx(found.step_time_s, rel=1e-9))
