@@ -65,16 +65,21 @@ class Shelf:
     def aliases(self) -> dict[str, Path]:
         """Files by alias, found by a scan of the text only."""
         found: dict[str, Path] = {}
-        for path in self.paths():
-            try:
-                readable = path.is_file() and path.stat().st_size <= LARGEST_FILE
-                match = _ALIASES.search(path.read_text(encoding="utf-8") + "\n") if readable else None
-            except (OSError, UnicodeDecodeError):
-                continue  # named when it is asked for, and by `catalog check`
+        for path, text in self.texts():
+            match = _ALIASES.search(text)
             if match:
                 for alias in _NAME.findall(match.group(1).split("#")[0]):
                     found.setdefault(alias, path)
         return found
+
+    def texts(self) -> Iterator[tuple[Path, str]]:
+        """Files that can be read, unparsed; others are named when they are asked for, and by `catalog check`."""
+        for path in self.paths():
+            try:
+                if path.is_file() and path.stat().st_size <= LARGEST_FILE:
+                    yield path, path.read_text(encoding="utf-8") + "\n"
+            except (OSError, UnicodeDecodeError):
+                continue
 
 
 class Catalog:
@@ -91,10 +96,10 @@ class Catalog:
         A file there adds an entry or overrides the one of its name. Raises InputError when the folder is not there.
         """
         given = extra if extra is not None else (os.environ.get(ENVIRONMENT) or None)
-        folder = Path(given).expanduser() if given is not None else None
-        if folder is not None and not folder.is_dir():
+        folder = at_home(given) if given is not None else None
+        if folder is not None and not _is_folder(folder):
             where = "--catalog" if extra is not None else ENVIRONMENT
-            raise InputError(f"the catalog folder {str(folder)!r} ({where}) is not a folder")
+            raise InputError(f"the catalog folder {str(folder)[:200]!r} ({where}) is not a folder")
         return cls(shipped("hardware"), shipped("models"), folder)
 
     @classmethod
@@ -195,9 +200,24 @@ class Catalog:
         return self._entries[kind, path]  # type: ignore[return-value]  # the kind fixes the type
 
 
+def at_home(path: str | Path) -> Path:
+    """`path` with its ~ filled in, or as it is where there is no such home."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # not a name that a folder can have
+        return False
+
+
 def yaml_files(root: Path, ending: str = ".yaml") -> Iterator[Path]:
     """The files of that ending that could be entries below `root`, which may be any folder, however deep."""
-    for pattern in ("*", "*/*", "models/*/*"):
+    for pattern in ("*", "*/*", "hardware/*/*", "models/*/*"):
         yield from (path for path in root.glob(f"{pattern}{ending}") if path.is_file())
 
 

@@ -20,6 +20,8 @@ from costmodel.catalog.sizes import standard_rule
 from costmodel.errors import CatalogError, InputError, nearest
 
 FOLDERS = (*KINDS, "assumptions", "models")
+TAKEN = ("domain", "network", "host")
+"""What a level of the network cannot be called."""
 _HEADLINE = 0.1  # of the published number of parameters of a model without an exact count
 _DIGITS = 0.02  # what is printed twice, in two units or rounded, may differ by so much
 
@@ -210,6 +212,10 @@ def _cluster(catalog: Catalog, cluster: Cluster, path: Path) -> Iterator[Problem
             yield _from_error(described.error(message, "link"))
         if level.blocks == 0 and level is not cluster.network[-1]:
             yield _from_error(described.error("only the outermost level has no limit of blocks", "blocks"))
+        if level.name in TAKEN:
+            yield _from_error(
+                described.error(f"{level.name} means something else in a placement: name it otherwise", "name")
+            )
     if len({level.name for level in cluster.network}) < len(cluster.network):
         yield wrong("two levels have the same name", "network")
     if cluster.scale_up.kind == "torus":

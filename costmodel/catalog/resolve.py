@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from costmodel.catalog.catalog import Catalog, Shelf
+from costmodel.catalog.catalog import Catalog, Shelf, at_home
 from costmodel.catalog.entries import Model
 from costmodel.catalog.models import read_model
 from costmodel.catalog.sizes import standard_model
@@ -70,16 +70,10 @@ def _from_path(name: str, shelf: Shelf) -> Model:
         near = nearest(last, [*shelf.names(), *shelf.aliases()])
         hint = f"did you mean {' or '.join(near)}?" if near else "give the path of its config.json"
         raise InputError(f"{name!r} is neither a Hugging Face id of the catalog nor a path: {hint}")
-    return read_config(Path(name).expanduser())
+    return read_config(at_home(name))
 
 
 def _hugging_face_id(shelf: Shelf, name: str) -> Path | None:
     """The file that lists the Hugging Face id `name`, found by a scan of the text."""
     pattern = re.compile(rf"^hugging_face:.*[\[ ]{re.escape(name)}[,\] ]", re.IGNORECASE | re.MULTILINE)
-    for path in shelf.paths():
-        try:
-            if pattern.search(path.read_text(encoding="utf-8") + "\n"):
-                return path
-        except (OSError, UnicodeDecodeError):
-            continue  # named when it is asked for, and by `catalog check`
-    return None
+    return next((path for path, text in shelf.texts() if pattern.search(text)), None)

@@ -65,7 +65,9 @@ def unit_hint(unit: str, quantity: str = "") -> str:
     if what in ("B", "Bps"):  # KB, gB, GBps: bytes are meant, the prefix or the spelling is not ours
         choices = [f"{decimal}B{end} (powers of 1000)", f"{binary} (powers of 1024)"] if decimal else [f"B{end}"]
         return "write " + " or ".join(choices if not prefix.endswith("i") else [binary])
-    return f"it does not say bits or bytes: write {decimal}bit{end} or {binary if prefix.endswith('i') else f'{decimal}B{end}'}"
+    choices = [f"{decimal}bit{end}", binary if prefix.endswith("i") else f"{decimal}B{end}"]
+    known = [choice for choice in choices if choice in units]
+    return f"it does not say bits or bytes: write {' or '.join(known or choices)}"
 
 
 # -- what people write on a command line ----------------------------------------------------------

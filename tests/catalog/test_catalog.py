@@ -216,6 +216,7 @@ def test_aliases_are_found_in_either_form_of_list(tmp_path):
     (tmp_path / "a.yaml").write_text("name: a\naliases:\n  - first\n  - second\nkind: x\n")
     (tmp_path / "b.yaml").write_text("name: b\naliases: [third,\n  fourth]\nnote: [fifth]\n")
     (tmp_path / "c.yaml").write_bytes(b"\xff")
+    os.mkfifo(tmp_path / "d.yaml")  # reading it would wait for ever
     shelf = Shelf("thing", (tmp_path,))
     assert {alias: path.stem for alias, path in shelf.aliases().items()} == {
         "first": "a",
@@ -264,6 +265,7 @@ BAD = {
     "shape larger than the torus": ("clusters", "{kind: switch, link: my-link, size: 4}", "{kind: torus, link: my-link, wrap_rule: always, largest: [8, 8], shapes: [8x16]}", "scale_up.shapes: 8x16 has more chips than the whole torus"),
     "slice prefix": ("clusters", "{kind: switch, link: my-link, size: 4}", "{kind: torus, link: my-link, wrap_rule: always, largest: [8, 8], slice_prefixes: [v9]}", "scale_up.slice_prefixes: 'v9' must also be an alias"),
     "key of a switch in a torus": ("clusters", "{kind: switch, link: my-link, size: 4}", "{kind: torus, link: my-link, wrap_rule: always, largest: [8, 8], size: 4}", "scale_up.size: unknown key"),
+    "level that placements know": ("clusters", "  - name: ", "  - name: domain # ", "clusters/my-cluster.yaml:8: network[0].name: domain means something else in a placement"),
     "inner level without limit": ("clusters", "prices:", "  - {name: core, blocks: 0, link: my-link, links_per_host: 4, oversubscription: {unknown: lost}}\nprices:", "clusters/my-cluster.yaml:9: network[0].blocks: only the outermost level has no limit of blocks"),
 }  # fmt: skip
 
@@ -281,14 +283,17 @@ def test_lint_reports_all_files_and_goes_on(folder, problems):
     (folder / "chips" / "broken.yaml").write_text("name: [")
     (folder / "chips" / "late.yml").write_text(CHIP)
     (folder / "my-chip.yaml").write_text(CHIP)
+    (folder / "hardware" / "chips").mkdir(parents=True)
+    (folder / "hardware" / "chips" / "deep.yaml").write_text(CHIP)
     (folder / "assumptions").mkdir()
     (folder / "assumptions" / "mine.yaml").write_text(
         "name: mine\nmeaning: m\nconstants:\n  x: {value: 1, unit: s, source: s, confidence: guess}\n"
     )
     (folder / "sources.yaml").write_text("mine: [a]\n")
     found = problems(folder)
-    assert len(found) == 5
+    assert len(found) == 6
     for place in (
+        "hardware/chips/deep.yaml: nothing reads this file",
         "broken.yaml:2: not valid YAML",
         "late.yml: nothing reads this file",
         "/my-chip.yaml: nothing reads this file",

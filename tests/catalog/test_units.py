@@ -29,8 +29,8 @@ def test_each_unit_has_one_meaning_and_the_si_unit_is_one_of_them():
 
 
 HINTS = {
-    "Gb": "it does not say bits or bytes: write Gbit or GB",
-    "Gib": "it does not say bits or bytes: write Gbit or GiB",
+    "Gb": "it does not say bits or bytes: write GB",
+    "Gib": "it does not say bits or bytes: write GiB",
     "Gb/s": "it does not say bits or bytes: write Gbit/s or GB/s",
     "Gbps": "it does not say bits or bytes: write Gbit/s or GB/s",
     "GBps": "write GB/s (powers of 1000) or GiB/s (powers of 1024)",
@@ -87,8 +87,8 @@ def test_sizes(text, size):
 
 
 BAD_SIZES = {
-    "1Gb": "has the unit 'Gb': it does not say bits or bytes: write Gbit or GB",
-    "1Gib": "write Gbit or GiB",
+    "1Gb": "has the unit 'Gb': it does not say bits or bytes: write GB",
+    "1Gib": "write GiB",
     "1KB": "write kB (powers of 1000) or KiB (powers of 1024)",
     "1G": "has the unit 'G': write GB or GiB",
     "1M": "write MB or MiB",
