@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -15,6 +16,7 @@ PROGRAM = "costmodel"
 BAD_INPUT = 2
 INTERNAL_ERROR = 3
 INTERRUPTED = 130
+_LONG_WORD = re.compile(r"(\S{60})\S{20,}")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -44,7 +46,7 @@ def usage_sentence(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     where = getattr(context, "command_path", PROGRAM)
     commands = getattr(getattr(context, "command", None), "commands", {})
-    message = error.format_message().rstrip(".")
+    message = _LONG_WORD.sub(r"\1...", error.format_message().rstrip("."))
     if message == "Missing command":
         return f"{where} needs a command: {', '.join(commands)}"
     near = getattr(error, "possibilities", None)
@@ -55,5 +57,6 @@ def usage_sentence(error: typer.TyperException) -> str:
 
 def _fail(message: str, code: int) -> int:
     sentence = " ".join(message.split())
-    print(f"{PROGRAM}: error: {sentence}", file=sys.stderr)
+    if sys.stderr is not None:  # print would turn to standard output
+        print(f"{PROGRAM}: error: {sentence}", file=sys.stderr)
     return code

@@ -64,7 +64,7 @@ class Progress:
 
     def __init__(self) -> None:
         self.start = time.monotonic()
-        self.shown = sys.stderr.isatty()
+        self.shown = sys.stderr is not None and sys.stderr.isatty()
 
     def __call__(self, share: float) -> None:
         """The share of the search that is done."""

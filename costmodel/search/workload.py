@@ -36,19 +36,20 @@ class Workload:
 
 
 def default_dtype(chip: Chip) -> str:
-    """The precision that a chip trains in when none is asked for: bf16, or fp16 on chips without it."""
-    return "bf16" if isinstance(chip.peak.get("bf16"), Number) else "fp16"
+    """The precision that a chip trains in when none is asked for: bf16, or fp16 on chips that have only that."""
+    return next((dtype for dtype in DTYPES if isinstance(chip.peak.get(dtype), Number)), DTYPES[0])
 
 
 def check_model(model: Model) -> None:
     """Raise InputError, naming the layers, unless training of every layer of the model is covered."""
-    missing = list(model.not_modelled)
+    recurrent = model.recurrent.kind if model.recurrent is not None else ""
+    missing = [layers for layers in model.not_modelled if layers != recurrent]
     if model.experts is not None:
         missing.append("mixture-of-experts layers")
     if model.latent_attention is not None:
         missing.append("multi-head latent attention")
-    if model.recurrent is not None:
-        missing.append(f"{model.recurrent.kind} layers")
+    if recurrent:
+        missing.append(f"{recurrent} layers")
     if missing:
         named = ", ".join(dict.fromkeys(missing))
         raise InputError(

@@ -80,6 +80,12 @@ def test_a_full_or_closed_output_is_one_sentence(shell):
         assert done.stderr.count("\n") == 1
 
 
+def test_a_closed_standard_error_changes_nothing_else(shell):
+    done = shell("costmodel plan nosuch --on dgx-h100:64 2>&-")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert shell("costmodel plan 1B --on dgx-h100:8 2>&- <&- | head -1").stdout.startswith("1b on dgx-h100:8")
+
+
 def test_a_file_is_written_and_standard_output_is_silent(shell):
     done = shell("costmodel hardware list -o a.md && head -c 4 a.md && ls -A")
     assert (done.returncode, done.stderr) == (0, "")
