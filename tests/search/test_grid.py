@@ -191,3 +191,10 @@ def test_micro_batches_are_powers_of_two_that_divide_the_batch(batch):
     sizes = candidates(8, batch).micro_batches
     assert sizes[0] == 1 and all(batch % size == 0 and size & (size - 1) == 0 for size in sizes)
     assert sizes[-1] == 64 or batch % (2 * sizes[-1]) or 2 * sizes[-1] > batch
+
+
+def test_of_equals_the_one_with_less_memory_comes_first():
+    workload = Workload(machine("dgx-h100:8"), decoder(layers=12), 1024, 16)
+    grid = search(workload, CATALOG, FEW)
+    found = [grid.device_used[index] for index in grid.best(grid.legal, np.zeros(grid.legal.shape), 50)]
+    assert found == sorted(np.where(grid.legal, grid.device_used, np.inf).ravel())[:50]
