@@ -25,9 +25,11 @@ def collectives_math() -> str:
     """The textbook forms of collectives."""
     from costmodel.equations.collectives import ALGORITHMS
     from costmodel.equations.collectives import point_to_point as places
+    from costmodel.equations.collectives.fabric import FairShare
     from costmodel.equations.collectives.rates import Rates
 
     chapters = {algorithm.function: algorithm.chapter for algorithm in ALGORITHMS} | {
+        "fair_share": FairShare,
         "message_to_neighbour": places.MessageToNeighbour,
         "message_to_farthest": places.MessageToFarthest,
         "message_over_network": places.MessageOverNetwork,

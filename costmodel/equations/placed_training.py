@@ -3,6 +3,7 @@
 from typing import Any
 
 from costmodel.equations.axes import STAGE
+from costmodel.equations.collectives.fabric import SwitchFabric, TorusFabric
 from costmodel.equations.collectives.group_on_switches import SwitchGroup
 from costmodel.equations.collectives.group_on_torus import TorusGroup
 from costmodel.equations.parallelism.layout import Layout
@@ -49,6 +50,7 @@ class OnSwitches(Chapter):
     unit_dp = column(count, "data-parallel ranks of a group in one scalable unit")
     gradient_wire_bytes = given(bytes_, "a gradient as it is exchanged", owner="assumption")
 
+    fabric = part(SwitchFabric, shared=True)
     along_tp = part(SwitchGroup, n=tp, m=domain_tp, u=unit_tp, S=layout.hidden_state_bytes)
     weights_of_layer = part(SwitchGroup, n=dp, m=domain_dp, u=unit_dp, S=layout.layer_parameters * layout.element_size)
     gradients_of_layer = part(
@@ -132,6 +134,7 @@ class OnTorus(Chapter):
         "ring_z": dp_ring_z,
         "slices": dp_slices,
     }
+    fabric = part(TorusFabric, shared=True)
     along_tp = part(TorusGroup, **on_tp, S=layout.hidden_state_bytes)
     weights_of_layer = part(TorusGroup, **on_dp, S=layout.layer_parameters * layout.element_size)
     gradients_of_layer = part(TorusGroup, **on_dp, S=layout.layer_parameters * gradient_wire_bytes)

@@ -14,8 +14,8 @@ from costmodel.catalog.catalog import KINDS, Catalog
 from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number, shape_text
 from costmodel.catalog.lint import Report, lint
 from costmodel.errors import InputError
+from costmodel.generated import collectives_math
 from costmodel.report import Record, Table, human
-from costmodel.topology.machine import nic_share_of
 
 _SINGULAR = {"chips": "chip", "links": "link", "clusters": "cluster"}
 _SI_IN_NAMES = {
@@ -305,7 +305,14 @@ def _beyond_the_domain(cluster: Cluster, catalog: Catalog) -> float | None:
         return None
     level = cluster.network[0]
     link = catalog.link(level.link)
-    return nic_share_of(cluster, level, link) if isinstance(link.bandwidth, Number) else None
+    if not isinstance(link.bandwidth, Number):
+        return None
+    share = collectives_math.fair_share(
+        links_per_host=level.links_per_host,
+        link_bandwidth=link.bandwidth.value,
+        chips_per_host=cluster.chips_per_host,
+    )
+    return float(share["per_chip"])
 
 
 def _facts(kind: str, entry: Entry, sources: Mapping[str, str]) -> list[Record]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from math import gcd, inf, prod
 
+from costmodel.catalog.entries import Link
 from costmodel.errors import InputError
 from costmodel.generated.labels import CHOICES
 from costmodel.topology.machine import AXIS_NAMES, SLICES, Dimension, Machine
@@ -58,35 +59,48 @@ def launch_latency(machine: Machine) -> float:
 
 
 def fabric_inputs(machine: Machine) -> dict[str, float]:
-    """What the equations of collectives need to know of a machine, whatever the group: bandwidths, shares, latencies."""
-    common = {"launch_latency": launch_latency(machine)}
+    """What the equations of collectives need to know of a machine, whatever the group: facts of its links, hosts and switches.
+
+    Where there is no network, it is of no use to a group: one link that takes no time.
+    """
+    inner, cluster = machine.dimensions[0], machine.cluster
+    outer = machine.network[0] if machine.network else None
+    links_per_host = cluster.network[0].links_per_host if outer else 1.0
+    common = {"launch_latency": launch_latency(machine), "chips_per_host": float(cluster.chips_per_host)}
     if machine.is_torus:
-        axis = machine.dimensions[0]
-        dcn = machine.network[0] if machine.network else None
         return common | {
-            "link_bandwidth": axis.bandwidth,
-            "link_share": axis.share,
-            "hop_latency": axis.latency,
-            "dcn_bandwidth": dcn.bandwidth if dcn else inf,
-            "dcn_share": dcn.share if dcn else 1.0,
-            "dcn_latency": dcn.latency if dcn else 0.0,
+            "link_bandwidth": inner.link.bandwidth.value,
+            "link_share": inner.link.attainable["collective"].value,
+            "hop_latency": inner.link.latency.value,
+            "dcn_links_per_host": links_per_host,
+            "dcn_bandwidth": outer.link.bandwidth.value if outer else inf,
+            "host_link_bandwidth": machine.host_link.bandwidth.value if outer else inf,
+            "dcn_share": outer.link.attainable["collective"].value if outer else 1.0,
+            "dcn_latency": outer.link.latency.value if outer else 0.0,
         }
-    domain = machine.dimensions[0]
-    nic = machine.network[0] if machine.network else None
-    uplinks = machine.unit_uplinks or nic
-    in_network = domain.link.attainable.get("in_network") if domain.kind == "switch" else None
+    uplinks = machine.unit_uplinks or outer
+    in_network = inner.link.attainable.get("in_network") if inner.kind == "switch" else None
     return common | {
-        "domain_kind": float(CHOICES["domain_kind"].index(domain.kind)),
-        "domain_bandwidth": domain.bandwidth,
-        "domain_share": domain.share,
-        "domain_latency": domain.latency,
-        "nic_bandwidth": nic.bandwidth if nic else inf,
-        "nic_share": nic.share if nic else 1.0,
-        "nic_latency": nic.latency if nic else 0.0,
+        "domain_kind": float(CHOICES["domain_kind"].index(inner.kind)),
+        "domain_bandwidth": inner.link.bandwidth.value,
+        "domain_share": inner.link.attainable["collective"].value,
+        "domain_latency": inner.link.latency.value,
+        "nics_per_host": links_per_host,
+        "nic_bandwidth": outer.link.bandwidth.value if outer else inf,
+        "nic_share": outer.link.attainable["collective"].value if outer else 1.0,
+        "nic_latency": outer.link.latency.value if outer else 0.0,
         "unit_oversubscription": uplinks.oversubscription if uplinks else 1.0,
-        "unit_latency": uplinks.latency if uplinks else 0.0,
+        "unit_link_latency": uplinks.link.latency.value if uplinks else 0.0,
+        "unit_levels_below": float(uplinks.levels_below if uplinks else 0),
+        "switch_latency": switch_latency(uplinks.link) if uplinks else 0.0,
         "nvls_share": in_network.value if in_network else 0.0,
     }
+
+
+def switch_latency(link: Link) -> float:
+    """Seconds of one more switch on the way, 0 where the link does not say."""
+    known = link.details.get("switch_latency")
+    return known.value if known else 0.0
 
 
 def group_descriptors(

@@ -17,7 +17,7 @@ from itertools import pairwise
 from math import prod
 from typing import Literal, Protocol
 
-from costmodel.catalog.entries import Chip, Cluster, Fact, Level, Link, shape_text
+from costmodel.catalog.entries import Chip, Cluster, Level, Link, shape_text
 from costmodel.errors import CatalogError, InputError
 from costmodel.topology import slices as shapes_of
 
@@ -52,9 +52,7 @@ class Dimension:
         `network` a level above a domain, `dcn` the level above a slice.
     size: blocks of the next inner dimension (chips, for the innermost) that one block of this one joins.
     wrap: whether a torus axis closes on itself.
-    bandwidth: bytes/s one way; of one link on `mesh` and `torus`, else a rank's fair share.
-    share: attainable share of the bandwidth in a collective.
-    latency: seconds of one step between two blocks.
+    link: one chip's port (of `mesh` and `torus`, one of its links), or one of a host's links into the network.
     oversubscription: by how much a rank's NIC share exceeds its fair share of the links between the blocks.
     levels_below: levels of switches of the network below this one.
     """
@@ -64,9 +62,6 @@ class Dimension:
     size: int
     wrap: bool
     link: Link
-    bandwidth: float
-    share: float
-    latency: float
     oversubscription: float = 1.0
     levels_below: int = 0
 
@@ -235,21 +230,15 @@ def _torus(
     scale_up = cluster.scale_up
     shape, notes = shapes_of.read_shape(cluster, numbers)
     link = catalog.link(scale_up.link)
-    share = _share(link)
     axes = tuple(
-        Dimension(name, "torus", length, wrap, link, link.bandwidth.value, share, link.latency.value)
+        Dimension(name, "torus", length, wrap, link)
         for name, length, wrap in zip(AXIS_NAMES, shape, shapes_of.wraps(scale_up, shape), strict=False)
     )
     if not cluster.network:
         if slices > 1:
             raise InputError(f"{cluster.name} has no network between slices; leave out --slices")
         return axes, notes
-    level = cluster.network[0]
-    network = catalog.link(level.link)
-    # What a chip sends over the data-centre network passes its host's link first.
-    bandwidth = min(nic_share_of(cluster, level, network), catalog.link(cluster.host_link).bandwidth.value)
-    dcn = Dimension(SLICES, "dcn", slices, False, network, bandwidth, _share(network), network.latency.value)
-    return (*axes, dcn), notes
+    return (*axes, Dimension(SLICES, "dcn", slices, False, catalog.link(cluster.network[0].link))), notes
 
 
 def _switched(
@@ -271,7 +260,7 @@ def _switched(
         notes += (f"{used} of the {scale_up.size} chips of each of {domains} domains are used",)
     link = catalog.link(scale_up.link)
     kind: Kind = "mesh" if scale_up.kind == "mesh" else "switch"
-    domain = Dimension("domain", kind, used, False, link, link.bandwidth.value, _share(link), link.latency.value)
+    domain = Dimension("domain", kind, used, False, link)
     levels, more = _levels(cluster, domains, catalog)
     return (domain, *levels), notes + more
 
@@ -281,20 +270,10 @@ def _levels(cluster: Cluster, domains: int, catalog: Entries) -> tuple[tuple[Dim
     levels: list[Dimension] = []
     notes: tuple[str, ...] = ()
     left, oversubscription, levels_below = domains, 1.0, 0
-    nic_share = 0.0
     for level in cluster.network:
-        link = catalog.link(level.link)
-        nic_share = nic_share or nic_share_of(cluster, level, link)
         size = left // _even_parts(left, level) if level.blocks else left
-        switch_latency = link.details["switch_latency"].value if "switch_latency" in link.details else 0.0
-        latency = link.latency.value + 2 * levels_below * switch_latency
-        share = _share(link)
-        bandwidth = nic_share / oversubscription
-        levels.append(
-            Dimension(
-                level.name, "network", size, False, link, bandwidth, share, latency, oversubscription, levels_below
-            )
-        )
+        link = catalog.link(level.link)
+        levels.append(Dimension(level.name, "network", size, False, link, oversubscription, levels_below))
         left //= size
         if left == 1:
             continue
@@ -376,13 +355,3 @@ def _even_parts(total: int, level: Level) -> int:
     fewest = -(-total // level.blocks)
     parts = next(parts for parts in range(fewest, total + 1) if total % parts == 0)
     return 1 if parts > 2 * fewest and level.oversubscription.value <= 1 else parts
-
-
-def nic_share_of(cluster: Cluster, level: Level, link: Link) -> float:
-    """A chip's fair share of its host's links into a level of the network, bytes/s one way."""
-    return level.links_per_host * link.bandwidth.value / cluster.chips_per_host
-
-
-def _share(link: Link) -> float:
-    fact: Fact = link.attainable["collective"]
-    return fact.value

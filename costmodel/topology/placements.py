@@ -157,7 +157,11 @@ def _runs(machine: Machine, *, all_levels: bool) -> tuple[Run, ...]:
     runs: list[Run] = []
     for dimension in machine.dimensions:
         inner = [other for other in runs[-1] if other.size > 1] if runs else []
-        alike = not inner or dimension.size == 1 or (not all_levels and inner[-1].bandwidth == dimension.bandwidth)
+        alike = (
+            not inner
+            or dimension.size == 1
+            or (not all_levels and inner[-1].oversubscription == dimension.oversubscription)
+        )
         if runs and alike and dimension.kind == runs[-1][-1].kind == "network":
             runs[-1] = (*runs[-1], dimension)
         else:
@@ -170,7 +174,7 @@ def _twin(machine: Machine, place: int) -> int | None:
     axis = machine.dimensions[place] if place < len(machine.fast) else None
     for earlier in range(place - 1, -1, -1):
         other = machine.dimensions[earlier]
-        if axis is not None and (axis.size, axis.wrap, axis.bandwidth) == (other.size, other.wrap, other.bandwidth):
+        if axis is not None and (axis.size, axis.wrap) == (other.size, other.wrap):
             return earlier
     return None
 

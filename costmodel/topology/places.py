@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 
 from costmodel.catalog.entries import Link
-from costmodel.topology.groups import launch_latency
+from costmodel.topology.groups import launch_latency, switch_latency
 from costmodel.topology.machine import AXIS_NAMES, Dimension, Machine
 
 
@@ -47,13 +47,12 @@ def _on_switches(machine: Machine) -> dict[str, Pair]:
     for level in machine.network:
         if level.size == 1:
             continue
-        details = level.link.details
         inputs = {
             **_common(machine, level),
             **_share_of_links(machine),
             "link_latency": level.link.latency.value,
             "levels_below": level.levels_below,
-            "switch_latency": details["switch_latency"].value if "switch_latency" in details else 0.0,
+            "switch_latency": switch_latency(level.link),
         }
         meaning = f"two ranks whose traffic meets at the {level.name} switches"
         found[level.name] = Pair("message_over_network", inputs, "nic", meaning)

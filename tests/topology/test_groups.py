@@ -132,17 +132,21 @@ def test_groups_that_do_not_exist(on, asked, said):
 
 def test_what_the_equations_learn_of_a_switched_machine():
     found = groups.fabric_inputs(parse_machine("tight:512", 1, CATALOG))
-    assert found.pop("unit_latency") == pytest.approx(2.5e-6)
     assert found == {
         "launch_latency": 2e-6,
+        "chips_per_host": 8,
         "domain_kind": 0,
         "domain_bandwidth": 400e9,
         "domain_share": 0.8,
         "domain_latency": 1e-6,
+        "nics_per_host": 8,
         "nic_bandwidth": 50e9,
         "nic_share": 0.9,
         "nic_latency": 2e-6,
         "unit_oversubscription": 7,
+        "unit_link_latency": 2e-6,
+        "unit_levels_below": 1,
+        "switch_latency": 0.25e-6,
         "nvls_share": 0.7,
     }
 
@@ -155,10 +159,13 @@ def test_a_mesh_has_links_and_no_adding_switches():
 def test_what_the_equations_learn_of_a_torus():
     assert groups.fabric_inputs(parse_machine("tpu-v5p:4x4x4", 1, CATALOG)) == {
         "launch_latency": 2e-6,
+        "chips_per_host": 4,
         "link_bandwidth": 100e9,
         "link_share": 0.9,
         "hop_latency": 1e-6,
-        "dcn_bandwidth": 6.25e9,
+        "dcn_links_per_host": 1,
+        "dcn_bandwidth": 25e9,
+        "host_link_bandwidth": 15e9,
         "dcn_share": 0.9,
         "dcn_latency": 15e-6,
     }

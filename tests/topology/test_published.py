@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 from costmodel.catalog.entries import Cluster, Level, ScaleUp
+from costmodel.equations.collectives.fabric import SwitchFabric, TorusFabric
 from costmodel.equations.collectives.group_on_switches import SwitchGroup
 from costmodel.equations.collectives.group_on_torus import TorusGroup
-from costmodel.symbolic import compile_math
+from costmodel.symbolic import Chapter, compile_math, part
 from costmodel.topology import groups
 from costmodel.topology.machine import Dimension, Machine, parse_machine
 from costmodel.topology.placements import members
@@ -19,6 +20,17 @@ from tests.topology import hand_made
 
 EXAMPLES = yaml.safe_load((Path(__file__).parents[1] / "published" / "placement_examples.yaml").read_text("utf-8"))
 PAYLOAD = 1e9
+
+
+class OnSwitches(Chapter):
+    fabric = part(SwitchFabric, shared=True)
+    group = part(SwitchGroup, shared=True)
+
+
+class OnTorus(Chapter):
+    fabric = part(TorusFabric, shared=True)
+    group = part(TorusGroup, shared=True)
+
 
 on_switches, on_torus = cache(compile_math), cache(compile_math)
 
@@ -111,12 +123,13 @@ def test_a_layout_in_an_order_has_these_members(example):
     inputs = switch_inputs(example)
     assert inputs["m"] == example["members_in_domain"][0]
     assert inputs["u"] == example["members_in_unit"][0]
-    assert inputs["nic_bandwidth"] == example["nic_share_GB_s"] * 1e9
+    answer = on_switches(OnSwitches.system)(S=PAYLOAD, **inputs)
+    assert answer["nic_per_chip"] == example["nic_share_GB_s"] * 1e9
 
 
 @pytest.mark.parametrize("example", EVEN)
 def test_loads_on_switches(example):
-    answer = on_switches(SwitchGroup.system)(S=PAYLOAD, **switch_inputs(example))
+    answer = on_switches(OnSwitches.system)(S=PAYLOAD, **switch_inputs(example))
     expected = {name: milliseconds / 1e3 for name, milliseconds in example["all_gather_ms"].items()}
     flat = max(answer[f"all_gather_ring_{resource}"] for resource in ("ports", "nics", "uplinks"))
     assert answer["all_gather_hierarchical_nics"] == pytest.approx(expected["nics"], rel=1e-7)
@@ -137,7 +150,7 @@ def torus_row(example):
     axes = tuple(sorted(set(re.findall(r"([a-z]+)[0-9]", example["placement"]))))
     link = hand_made.link("link", example["link_GB_s"] * 1e9, 0, 1)
     dimensions = tuple(
-        Dimension(name, "torus", length, wrap, link, link.bandwidth.value, 1.0, 0.0)
+        Dimension(name, "torus", length, wrap, link)
         for name, length, wrap in zip("xyz", example["shape"], example["wrap"], strict=False)
     )
     cluster = hand_made.CLUSTERS["tpu-v5p"]
@@ -172,7 +185,7 @@ def test_loads_on_a_torus(example):
     sub_axes = {f"size_{name}": row[f"{group}_{name}"] for name in "xyz"}
     sub_axes |= {f"{kind}_{name}": row[f"{group}_{kind}_{name}"] for kind in ("stride", "ring") for name in "xyz"}
     inputs = ideal(groups.fabric_inputs(machine)) | sub_axes | {"slices": 1.0, "hop_latency": 1e-6}
-    answer = on_torus(TorusGroup.system)(S=PAYLOAD, **inputs)
+    answer = on_torus(OnTorus.system)(S=PAYLOAD, **inputs)
     for split, milliseconds in example["all_gather_ms"].items():
         assert answer[f"all_gather_{split}_links"] == pytest.approx(milliseconds / 1e3, rel=1e-7)
     assert answer["all_gather_best_split_latency"] == pytest.approx(example["hops"] * 1e-6)
@@ -185,7 +198,7 @@ def test_full_meshes(example):
     cluster = OneCluster(**entry, port_GB_s=example["link_GB_s"], kind="mesh")
     machine = parse_machine(f"example:{example['chips']}", 1, cluster)
     inputs = ideal(groups.group_descriptors(machine, group=example["group"]))
-    answer = on_switches(SwitchGroup.system)(S=PAYLOAD, **inputs)
+    answer = on_switches(OnSwitches.system)(S=PAYLOAD, **inputs)
     assert answer["all_gather_direct"] == pytest.approx(example["all_gather_ms"] / 1e3)
 
 
@@ -196,6 +209,6 @@ def test_slices_over_the_data_centre_network(example):
     assert links["pcie"].bandwidth.value == example["host_link_GB_s"] * 1e9
     machine = parse_machine(f"tpu-v5p:{example['chips_in_slice']}", example["slices"], hand_made.CATALOG)
     inputs = groups.group_descriptors(machine)
-    assert inputs["dcn_bandwidth"] == example["share_GB_s"] * 1e9
-    answer = on_torus(TorusGroup.system)(S=example["array_GB"] * 1e9, **ideal(inputs))
+    answer = on_torus(OnTorus.system)(S=example["array_GB"] * 1e9, **ideal(inputs))
+    assert answer["dcn_out_of_slice"] == example["share_GB_s"] * 1e9
     assert answer["all_gather_equal_split_dcn"] == pytest.approx(example["all_gather_ms"] / 1e3)

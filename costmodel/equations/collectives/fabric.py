@@ -34,3 +34,24 @@ class LevelStep(Chapter):
     switch_latency = given(seconds, "one further switch on the way", owner="link")
 
     latency = equation(seconds, link_latency + 2 * levels_below * switch_latency, "one step over the level")
+
+
+class SwitchFabric(Chapter):
+    """What a switched machine gives each of its chips beyond the fast domain."""
+
+    nics_per_host = given(count, "NICs of a host", owner="cluster")
+    nic_bandwidth = given(bytes_per_second, "one NIC, one way", owner="link")
+    unit_link_latency = given(seconds, "one step between units under the lowest switch", owner="link")
+    unit_levels_below = given(count, "levels of switches below the one that joins units", owner="cluster")
+
+    nic = part(FairShare, links_per_host=nics_per_host, link_bandwidth=nic_bandwidth)
+    unit = part(LevelStep, link_latency=unit_link_latency, levels_below=unit_levels_below)
+
+
+class TorusFabric(Chapter):
+    """What a torus machine gives each of its chips beyond the slice."""
+
+    dcn_links_per_host = given(count, "links of a host into the data-centre network", owner="cluster")
+    dcn_bandwidth = given(bytes_per_second, "one of them, one way", owner="link")
+
+    dcn = part(SliceShare, links_per_host=dcn_links_per_host, link_bandwidth=dcn_bandwidth)

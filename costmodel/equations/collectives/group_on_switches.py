@@ -4,6 +4,7 @@ The placement of the group comes in as three counts: n ranks, of which m share a
 """
 
 from costmodel.equations.collectives.book import CONVENTION, BookNode, BookTree
+from costmodel.equations.collectives.fabric import SwitchFabric
 from costmodel.equations.collectives.sources import BOOK_GPUS
 from costmodel.equations.collectives.switch_levels import BlocksOnSwitches, ShardsOnSwitches
 from costmodel.equations.collectives.switch_messages import (
@@ -47,13 +48,13 @@ class SwitchGroup(Chapter):
     domain_bandwidth = given(bytes_per_second, "one rank's port (of a mesh: one link), one way", owner="link")
     domain_share = given(count, "attainable share of it", owner="link")
     domain_latency = given(seconds, "one step inside a fast domain", owner="link")
-    nic_bandwidth = given(bytes_per_second, "a rank's fair share of its host's NICs, one way", owner="link")
+    nic_per_chip = given(bytes_per_second, "a rank's fair share of its host's NICs, one way")
     nic_share = given(count, "attainable share of it", owner="link")
     nic_latency = given(seconds, "one step between fast domains of a unit", owner="link")
     unit_oversubscription = given(
         count, "bandwidth into a unit's switches over bandwidth out of the unit", owner="cluster"
     )
-    unit_latency = given(seconds, "one step between units", owner="cluster")
+    unit_latency = given(seconds, "one step between units")
     nvls_share = given(
         count, "attainable share of a port when the domain's switches add; 0 where they cannot", owner="link"
     )
@@ -64,7 +65,7 @@ class SwitchGroup(Chapter):
         choose(domain_kind, {"switch": link, "mesh": link * largest(m - 1, 1)}),
         "what a rank attains into its fast domain, one way",
     )
-    nic = equation(bytes_per_second, nic_bandwidth * nic_share, "what a rank's fair share of the NICs attains, one way")
+    nic = equation(bytes_per_second, nic_per_chip * nic_share, "what a rank's fair share of the NICs attains, one way")
     uplink = equation(
         bytes_per_second, nic / unit_oversubscription, "what its fair share of the unit's uplinks attains, one way"
     )
@@ -157,6 +158,7 @@ class SwitchGroup(Chapter):
 class CollectivesOnSwitches(Chapter):
     """`SwitchGroup` with the operations that training does not use, and with the scaling book's own forms."""
 
+    fabric = part(SwitchFabric, shared=True)
     group = part(SwitchGroup, shared=True)
     n, m, S = group.n, group.m, group.S
     tokens = given(count, "tokens of a rank", owner="workload")
@@ -205,10 +207,10 @@ class CollectivesOnSwitches(Chapter):
         "by the fastest algorithm",
     )
 
-    book = part(BookTree, V=S, M=n / m, D_node=m, Y=1, W_gpu=group.domain_bandwidth, W_node=m * group.nic_bandwidth)
+    book = part(BookTree, V=S, M=n / m, D_node=m, Y=1, W_gpu=group.domain_bandwidth, W_node=m * group.nic_per_chip)
     book_exchange = part(BookNode, V=n * S, N=n, W=group.domain_bandwidth, k=n)
     book_exchange_across = part(
-        BookTree, V=n * S, M=n / m, D_node=m, Y=1, W_gpu=group.domain_bandwidth, W_node=m * group.nic_bandwidth
+        BookTree, V=n * S, M=n / m, D_node=m, Y=1, W_gpu=group.domain_bandwidth, W_node=m * group.nic_per_chip
     )
     all_gather_book_latency = equation(seconds, 0, "left out by the book")
     all_gather_book_ports = equation(seconds, book.exact_node_level, "at full bandwidth", source=BOOK_GPUS)

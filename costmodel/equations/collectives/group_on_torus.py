@@ -4,6 +4,7 @@ The placement of the group comes in as, for each axis of the torus, its size, it
 """
 
 from costmodel.equations.collectives.book import CONVENTION, BookTorus
+from costmodel.equations.collectives.fabric import TorusFabric
 from costmodel.equations.collectives.sources import BOOK_SHARDING
 from costmodel.equations.collectives.torus import TorusLoads
 from costmodel.equations.collectives.torus_levels import (
@@ -44,14 +45,16 @@ class TorusGroup(Chapter):
     link_bandwidth = given(bytes_per_second, "one link of the torus, one way", owner="link")
     link_share = given(count, "attainable share of it", owner="link")
     hop_latency = given(seconds, "one hop inside a slice", owner="link")
-    dcn_bandwidth = given(bytes_per_second, "a chip's fair share of the data-centre network, one way", owner="link")
+    dcn_out_of_slice = given(bytes_per_second, "what a chip can send to other slices, one way")
     dcn_share = given(count, "attainable share of it", owner="link")
     dcn_latency = given(seconds, "one step between slices", owner="link")
 
     loads = part(TorusLoads, shared=True)
     n = equation(count, loads.ranks * slices, "ranks in the group")
     link = equation(bytes_per_second, link_bandwidth * link_share, "what a link of the torus attains, one way")
-    dcn = equation(bytes_per_second, dcn_bandwidth * dcn_share, "what a chip's share of the network attains, one way")
+    dcn = equation(
+        bytes_per_second, dcn_out_of_slice * dcn_share, "what a chip's share of the network attains, one way"
+    )
 
     all_gather = part(ShardsOnTorus, passes=1)
     all_gather = equation(
@@ -78,6 +81,7 @@ class TorusGroup(Chapter):
 class CollectivesOnTorus(Chapter):
     """`TorusGroup` with the operations that training does not use, and with the scaling book's own forms."""
 
+    fabric = part(TorusFabric, shared=True)
     group = part(TorusGroup, shared=True)
     n, S, slices = group.n, group.S, group.slices
     tokens = given(count, "tokens of a rank", owner="workload")
