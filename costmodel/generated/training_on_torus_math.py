@@ -466,8 +466,8 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     step_tokens = global_batch * sequence_length  # tokens of a step
     tokens_per_second = step_tokens / step_time  # tokens a second
     full_layers = attention_layers - sliding_layers  # layers that attend to the whole sequence
-    reach = min(sequence_length, window)  # tokens that a sliding layer can attend to
-    attended_full = full_layers * sequence_length + reach * sliding_layers  # tokens attended to, added over layers, as if none were later
+    in_window_seen = min(window, sequence_length)  # tokens that the last query sees
+    attended_full = full_layers * sequence_length + in_window_seen * sliding_layers  # tokens attended to, added over layers, as if none were later
     score_size = heads * value_head_size + latent_query_size if kv_rank > 0 else 2 * query_size  # features multiplied for each pair of tokens: query with key, weight with value
     attention_flops = 2 * attended_full * score_size  # attention of all layers in full, forward
     ffn_layers = layers - layers_without_ffn  # layers with a feed-forward, dense or of experts
@@ -489,7 +489,10 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     forward_flops = attention_flops + matmul_flops  # one forward pass, attention in full
     training_flops = 3 * forward_flops  # forward and backward, attention in full, nothing recomputed: the model FLOPs of MFU
     model_flops = step_tokens * training_flops  # of a step, attention in full, nothing recomputed
-    attended_causal = full_layers * sequence_length / 2 + sliding_layers * (reach - reach * reach / (2 * sequence_length))  # tokens attended to, added over layers, none of them later
+    in_full_seen = min(sequence_length, sequence_length)  # tokens that the last query sees
+    in_full_causal_pairs = in_full_seen * (sequence_length - in_full_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    in_window_causal_pairs = in_window_seen * (sequence_length - in_window_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    attended_causal = (full_layers * in_full_causal_pairs + in_window_causal_pairs * sliding_layers) / sequence_length  # tokens attended to, added over layers, none of them later
     attention_flops_causal = 2 * attended_causal * score_size  # attention of all layers, causal, forward
     forward_flops_causal = attention_flops_causal + matmul_flops  # one forward pass, attention causal
     rerun_flops = 0 if recompute == 0 else 2 * hidden_size * layers * (ffn_size * gated_ffn + kv_size + query_size) if recompute == 1 else forward_flops_causal - head_flops  # of a token, run again

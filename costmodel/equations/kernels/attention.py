@@ -1,6 +1,7 @@
 """Fused attention (FlashAttention and its kin): matrix work of the causal pairs, and their exponentials."""
 
-from costmodel.symbolic import FLOP, Chapter, count, equation, flop_per_second, given, per_second, seconds, smallest
+from costmodel.equations.model.mask import CausalMask
+from costmodel.symbolic import FLOP, Chapter, count, equation, flop_per_second, given, part, per_second, seconds
 
 
 class Attention(Chapter):
@@ -10,8 +11,6 @@ class Attention(Chapter):
     """
 
     sequences = given(count, "sequences of a micro-batch")
-    sequence_length = given(count, "tokens of a sequence (T)", owner="workload")
-    window = given(count, "tokens that a query sees back; the sequence length when it sees all", owner="model")
     attention_heads = given(count, "query heads on a rank")
     head_size = given(count, "features of a head (H)", owner="model")
     peak = given(flop_per_second, "dense peak of the chip at this precision", owner="chip")
@@ -20,14 +19,8 @@ class Attention(Chapter):
     attention_backward_factor = given(count, "time of a backward operation over a forward one", owner="assumption")
     launch_gap = given(seconds, "between two kernels", owner="chip")
 
-    seen = equation(count, smallest(window, sequence_length), "tokens that the last query sees")
-    causal_pairs = equation(
-        count,
-        seen * (sequence_length - seen / 2),
-        "query-key pairs of one head and sequence under the causal mask, half of the diagonal",
-        source="area under the mask: T W - W^2/2, which is T^2/2 when the window is the whole sequence",
-    )
-    pairs = equation(count, sequences * attention_heads * causal_pairs, "query-key pairs on a rank")
+    mask = part(CausalMask, shared=True)
+    pairs = equation(count, sequences * attention_heads * mask.causal_pairs, "query-key pairs on a rank")
     forward = equation(
         seconds,
         launch_gap + pairs * (4 * head_size * FLOP / (attention_share * peak) + 1 / exponential_rate),

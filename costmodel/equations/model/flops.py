@@ -8,8 +8,9 @@ sequence) and causal (to those before it: half of that), both within the sliding
 
 from __future__ import annotations
 
+from costmodel.equations.model.mask import CausalMask
 from costmodel.equations.model.parameters import Parameters
-from costmodel.symbolic import FLOP, Chapter, count, equation, floor_divide, flop, given, part, select, smallest
+from costmodel.symbolic import FLOP, Chapter, count, equation, floor_divide, flop, given, part, select
 
 
 class Windows(Chapter):
@@ -30,18 +31,18 @@ class Windows(Chapter):
         "layers with a sliding window",
     )
     full_layers = equation(count, attention_layers - sliding_layers, "layers that attend to the whole sequence")
-    reach = equation(count, smallest(sequence_length, window), "tokens that a sliding layer can attend to")
+    in_full = part(CausalMask, window=sequence_length)
+    in_window = part(CausalMask)
     attended_full = equation(
         count,
-        full_layers * sequence_length + sliding_layers * reach,
+        full_layers * sequence_length + sliding_layers * in_window.seen,
         "tokens attended to, added over layers, as if none were later",
         source="Chowdhery et al. 2022, arXiv 2204.02311, appendix B",
     )
     attended_causal = equation(
         count,
-        full_layers * sequence_length / 2 + sliding_layers * (reach - reach**2 / (2 * sequence_length)),
+        (full_layers * in_full.causal_pairs + sliding_layers * in_window.causal_pairs) / sequence_length,
         "tokens attended to, added over layers, none of them later",
-        valid="the half token by which the exact mean (T + 1) / 2 is more is left out, as all published counts do",
     )
 
 
