@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from costmodel.studies.hardware import check_catalog, list_hardware, show_hardware
     from costmodel.studies.models import list_models, show_model
     from costmodel.studies.plan import plan
+    from costmodel.studies.timings import Routing
     from costmodel.studies.train import train
 
 _HOMES = {
@@ -45,6 +46,7 @@ __all__ = [
     "CatalogError",
     "CostmodelError",
     "InputError",
+    "Routing",
     "__version__",
     "check_catalog",
     "collective",

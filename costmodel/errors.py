@@ -35,6 +35,12 @@ class InputError(CostmodelError):
             hint = f"there are {len(known)} to choose from, {known[0]} to {known[-1]}"
         return cls(f"unknown {kind} {name[:60]!r}: {hint}")
 
+    @classmethod
+    def unless(cls, value: object, kind: type | tuple[type, ...], what: str) -> None:
+        """Raise InputError unless `value` is of that type; `what` says what is expected, such as `a machine is text`."""
+        if not isinstance(value, kind):
+            raise cls(f"{what}, not {type(value).__name__}")
+
 
 class CatalogError(InputError):
     """A catalog file that cannot be trusted: says file, line, field and what was expected."""

@@ -9,7 +9,7 @@ from typing import Any
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Price, Unknown
 from costmodel.generated.labels import ROWS
-from costmodel.report import Scalar
+from costmodel.report import Breakdown, Scalar
 from costmodel.runtime import call
 from costmodel.search.evaluate import evaluate
 from costmodel.search.layout import Layout
@@ -55,9 +55,9 @@ class Estimate:
     step_time_s: float
     step_time_low_s: float
     step_time_high_s: float
-    time: Mapping[str, float]
-    communication: Mapping[str, float]
-    memory: Mapping[str, float]
+    time: Breakdown
+    communication: Breakdown
+    memory: Breakdown
     worst_stage: str
     worst_phase: str
     allocated_bytes: float
@@ -187,9 +187,9 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         step_time_s=values["step_time"],
         step_time_low_s=low,
         step_time_high_s=high,
-        time={item: values[f"time_{item}"] for item in TIME_ITEMS},
-        communication={item: values[f"total_{item}"] for item in COMMUNICATION},
-        memory={item: values[f"memory_{item}"] for item in MEMORY_ITEMS},
+        time=Breakdown({item: values[f"time_{item}"] for item in TIME_ITEMS}),
+        communication=Breakdown({item: values[f"total_{item}"] for item in COMMUNICATION}),
+        memory=Breakdown({item: values[f"memory_{item}"] for item in MEMORY_ITEMS}),
         worst_stage=stage,
         worst_phase=phase,
         allocated_bytes=values["allocated"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from time import perf_counter
 
@@ -51,10 +52,12 @@ class PlanAnswer:
     """The best layouts, fastest first, and what the search saw beside them.
 
     `ties` counts the layouts within 5% of the best; `front` trades step time for memory; `too_big` are faster but do not fit;
-    `remedy` says what would fit when nothing does.
+    `remedy` says what would fit when nothing does. `inside_domain` is the best with tensor parallelism inside one fast domain,
+    as nearly everybody runs it, when the best of all spreads it further.
     """
 
     best: tuple[Estimate, ...]
+    inside_domain: Estimate | None
     ties: int
     front: tuple[Estimate, ...]
     too_big: tuple[TooBig, ...]
@@ -89,6 +92,7 @@ class PlanAnswer:
         return {
             **self._search(),
             "ties": self.ties,
+            "inside_domain": _short(self.inside_domain) if self.inside_domain else None,
             "pareto": [_short(found) for found in self.front],
             "too_big": [
                 {"layout": str(x.layout), "step_time_s": x.step_time_s, "short_bytes": x.short_bytes}
@@ -138,6 +142,13 @@ class PlanAnswer:
         tied = f"{self.ties:,} layouts lie within 5% of the best: such a model does not tell them apart"
         notes = [tied if self.ties > 1 else "no other layout lies within 5% of the best"]
         notes += [] if len(self.best) < 2 else [why(self.best)]
+        if self.inside_domain:
+            inside = self.inside_domain
+            slower = f"+{100 * (inside.step_time_s / best - 1):.1f}%"
+            notes.append(
+                "the best spreads tensor parallelism over several fast domains; the fastest that keeps it inside one takes "
+                f"{human.seconds(inside.step_time_s)} ({slower}): {inside.layout.without_placement}"
+            )
         return Table("Fastest layouts", columns, rows, notes)
 
     def _rejections(self) -> Table:
@@ -209,6 +220,7 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
     best = tuple(full(index) for index in positions)
     limit = best[0].step_time_s if fits.any() else 0.0
     too_big = grid.best(grid.legal & ~fits & (grid.step_time < limit), grid.step_time, 3)
+    inside = _inside_domain(grid, positions[0]) if fits.any() else None
     fitting = grid.count(fits)
     legal = grid.count(grid.legal)
     rejected = [Rejected(rule, count) for rule, count in grid.broken.items()]
@@ -217,6 +229,7 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
     )
     return PlanAnswer(
         best=best,
+        inside_domain=None if inside is None else full(inside),
         ties=ties,
         front=tuple(full(index) for index in grid.front(FRONT_STEP, MOST_OF_FRONT)),
         too_big=tuple(
@@ -232,6 +245,16 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
         notes=question.said(grid.workload.global_batch),
         assumptions=assumptions(best[0]),
     )
+
+
+def _inside_domain(grid: Grid, best: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Position of the best layout whose tensor-parallel ranks share a fast domain; None when the best is such a one."""
+    domain = prod(dimension.size for dimension in grid.workload.machine.fast)
+    degrees = grid.degrees["tp"]
+    if degrees[best[-1]] <= domain:
+        return None
+    found = grid.best(grid.fits & (degrees <= domain), grid.step_time, 1)
+    return found[0] if found else None
 
 
 def why(best: Sequence[Estimate]) -> str:

@@ -50,6 +50,7 @@ def ask(
     dtype: str | None,
 ) -> Question:
     """Make a question definite. Raises InputError for a name, number or model that cannot be used."""
+    InputError.unless(model, (str, Model), "a model is a name, a size such as '70B', or a path")
     shape = resolve_model(model, catalog) if isinstance(model, str) else model
     check_model(shape)
     defaults = catalog.assumptions("workload")

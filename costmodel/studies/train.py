@@ -93,6 +93,7 @@ def train(
     """
     opened = Catalog.of(catalog)
     machine = parse_machine(on, slices, opened)
+    InputError.unless(models, (str, Model, Sequence), "models are names, or a list of them")
     several = [models] if isinstance(models, str | Model) else list(models)
     if not several:
         raise InputError("no model was given: name one, such as llama-3-8b or 7B")
