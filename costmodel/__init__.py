@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Catalog": "costmodel.catalog.catalog",
+    "Routing": "costmodel.studies.timings",
     "check_catalog": "costmodel.studies.hardware",
     "collective": "costmodel.studies.collective",
     "explain": "costmodel.studies.explain",
