@@ -105,20 +105,22 @@ def _split(text: str, what: str, expected: str) -> tuple[tuple[int, int], str]:
     stripped = text.strip()
     if len(stripped) > 40:
         raise InputError(f"{what} {stripped[:20] + '...'!r} is too long: give {expected}")
-    if stripped.lower().lstrip("+-")[:3] in ("nan", "inf"):
+    sign, unsigned = (stripped[0], stripped[1:]) if stripped[:1] in ("+", "-") else ("", stripped)
+    if unsigned.lower() in ("nan", "inf", "infinity"):
         raise InputError(f"{what} {text!r} is not finite: give {expected}")
-    if stripped.startswith("-"):
-        raise InputError(f"{what} {text!r} is negative: give {expected}")
-    match = _NUMBER.match(stripped.removeprefix("+"))
-    if match is None or not (match["whole"] or match["part"]):
+    match = _NUMBER.match(unsigned)
+    rest = unsigned[match.end() :].strip() if match else ""
+    if match is None or not (match["whole"] or match["part"]) or any(character.isdigit() for character in rest):
         raise InputError(f"{what} {text!r} is not a number: give {expected}")
+    if sign == "-":
+        raise InputError(f"{what} {text!r} is negative: give {expected}")
     whole, part, power = (match["whole"] or "0").replace("_", ""), match["part"] or "", int(match["power"] or 0)
     if abs(power) > 30:
         raise InputError(f"{what} {text!r} is out of range: give {expected}")
     numerator, denominator = int(whole + part) * 10 ** max(power, 0), 10 ** (len(part) + max(-power, 0))
     if numerator == 0:
         raise InputError(f"{what} {text!r} is zero: give {expected}")
-    return (numerator, denominator), stripped.removeprefix("+")[match.end() :].strip()
+    return (numerator, denominator), rest
 
 
 def _whole(number: tuple[int, int], factor: int, text: str, what: str, unit: str) -> int:

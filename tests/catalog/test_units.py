@@ -111,6 +111,12 @@ BAD_SIZES = {
     "1e-30GB": "is not a whole number of bytes",
     "9" * 50: "is too long",
     "1GiB; rm -rf": "has the unit",
+    "-": "is not a number",
+    "--1": "is not a number",
+    "-x": "is not a number",
+    "0x10": "is not a number",
+    "1.2.3": "is not a number",
+    "information": "is not a number",
     "\u0663GiB": "is not a number",
 }
 
