@@ -50,7 +50,7 @@ def _is_quantity(text: str) -> bool:
 
 def _table(table: Table, width: int) -> str:
     """The title on what comes first, the grid or a note; empty lines between grid, lists of notes, and texts."""
-    title = [table.title.translate(_CONTROLS)] if table.title else []
+    title = [_hanging(table.title.translate(_CONTROLS), "", width)] if table.title else []
     grid = [_grid(table, width)] if table.headers or table.rows else []
     notes = _notes([note.translate(_CONTROLS) for note in table.notes], width)
     first = grid or notes[:1]
@@ -62,13 +62,13 @@ def _notes(notes: Sequence[str], width: int) -> list[str]:
     blocks: list[str] = []
     for whole, run in groupby(notes, key=lambda note: "\n" in note):
         texts = list(run)
-        blocks += texts if whole else ["\n".join(_note(text, width) for text in texts)]
+        blocks += texts if whole else ["\n".join(_hanging(text, "- ", width) for text in texts)]
     return blocks
 
 
-def _note(text: str, width: int) -> str:
-    wrapper = textwrap.TextWrapper(width, "- ", "  ", break_on_hyphens=False, break_long_words=False)
-    return wrapper.fill(text)  # the path of a file stays whole, to be copied
+def _hanging(text: str, first: str, width: int) -> str:
+    """`text` with what its first line starts with; the path of a file stays whole, to be copied."""
+    return textwrap.TextWrapper(width, first, "  ", break_on_hyphens=False, break_long_words=False).fill(text)
 
 
 def _grid(table: Table, width: int) -> str:
