@@ -150,11 +150,12 @@ def collective(
     """
     opened = Catalog.of(catalog)
     name = operation_named(operation)
-    elements = (dtype or DTYPE).lower()
+    elements = DTYPE if dtype is None else dtype.lower()
     if elements not in ELEMENT_BYTES:
         raise InputError.unknown("dtype", elements, ELEMENT_BYTES)
     machine = parse_machine(on, slices, opened)
     said = ""
+    InputError.unless(routing, (Routing, type(None)), "routing is a costmodel.Routing")
     sizes = _sizes(name, size, sweep, routing, elements)
     if name in PLACES:
         found = [messages(name, payload, machine, between) for payload in sizes]
@@ -196,7 +197,9 @@ def _sizes(operation: str, size: int | str | None, sweep: str | None, routing: R
         if size is not None or sweep is not None:
             raise InputError(f"{operation} takes no size: leave out --size and --sweep")
         return [routing.payload(ELEMENT_BYTES[dtype]) if routing else 0]
-    if (size is None) == (sweep is None):
+    if size is not None and sweep is not None:
+        raise InputError("--size is one payload and --sweep a range of them: give one of the two")
+    if size is None and sweep is None:
         raise InputError(f"{operation} needs a payload: give --size, such as 1GiB, or --sweep, such as 1KiB:16GiB")
     if sweep is None:
         return [_bytes(size)]
@@ -223,12 +226,14 @@ def _check_routing(routing: Routing | None, group: Group) -> None:
     if routing is None:
         return
     for what, count in (("tokens", routing.tokens), ("hidden", routing.hidden_size), ("experts", routing.experts)):
-        if not 1 <= count <= _LARGEST:
+        if count < 1:
             raise InputError(f"--{what} is a count, 1 or more, not {count}")
+        if count > _LARGEST:
+            raise InputError(f"--{what} {str(count)[:20]} is too large: at most 2**63")
     if not 1 <= routing.chosen <= routing.experts:
         raise InputError(f"--top-k {routing.chosen} is not possible with {routing.experts} experts: from 1 to that")
     if routing.experts % group.ranks:
-        fitting = [n for n in range(1, routing.experts + 1) if routing.experts % n == 0]
+        fitting = [n for n in range(1, 2 * group.ranks) if routing.experts % n == 0]
         near = min(fitting, key=lambda n: abs(n - group.ranks))
         raise InputError(
             f"{routing.experts} experts do not lie evenly on {group.ranks} ranks; the nearest group is --group {near}"
