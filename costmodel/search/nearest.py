@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log2
 from typing import TYPE_CHECKING
 
+from costmodel.errors import InputError
 from costmodel.search.grid import Grid
 from costmodel.search.layout import DEFAULT_PLACEMENT, Layout
+from costmodel.topology.placements import members
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,4 +36,14 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
         shape[axis] = -1
         whole = whole + np.asarray(costs).reshape(shape)
     found = grid.best(grid.legal, whole, 1)
-    return grid.layout(found[0], DEFAULT_PLACEMENT) if found else None
+    return _placed(grid, found[0]) if found else None
+
+
+def _placed(grid: Grid, index: Sequence[int]) -> Layout:
+    """The layout at a position in the default order of ranks or, where a torus cannot be filled in it, on its fastest placement."""
+    layout = grid.layout(index, DEFAULT_PLACEMENT)
+    try:
+        members(layout.placement, {"tp": layout.tp, "pp": layout.pp, "dp": layout.dp}, grid.workload.machine)
+    except InputError:
+        return grid.settled(index)
+    return layout

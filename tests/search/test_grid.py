@@ -198,3 +198,12 @@ def test_of_equals_the_one_with_less_memory_comes_first():
     grid = search(workload, CATALOG, FEW)
     found = [grid.device_used[index] for index in grid.best(grid.legal, np.zeros(grid.legal.shape), 50)]
     assert found == sorted(np.where(grid.legal, grid.device_used, np.inf).ravel())[:50]
+
+
+def test_the_nearest_legal_layout_of_a_torus_that_the_default_order_cannot_fill():
+    """Six ranks along an axis of four: the hint names a placement that can be had."""
+    workload = Workload(machine("tpu-v5p:4x4x12"), decoder(heads=6, kv_heads=6, ffn_size=3072), 1020, 192)
+    grid = search(workload, CATALOG, candidates(4, 192))
+    near = nearest_legal(grid, parse_layout("tp=6 zero=1 sp=1 mbs=5", 192))
+    assert near.tp == 6
+    assert evaluate(workload, near, CATALOG)["legal"] == 1
