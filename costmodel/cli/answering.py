@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from costmodel.cli.options import folder
 from costmodel.report import Answer, Format, write
 
 if TYPE_CHECKING:
@@ -30,7 +31,11 @@ LongOption = Annotated[bool, typer.Option("--long", help="CSV with one row an it
 CatalogOption = Annotated[
     Path | None,
     typer.Option(
-        "--catalog", envvar="COSTMODEL_CATALOG", help="A folder of your own entries, added to the catalog or over it."
+        "--catalog",
+        parser=folder,
+        metavar="FOLDER",
+        envvar="COSTMODEL_CATALOG",
+        help="Your own entries, added to the catalog or over it.",
     ),
 ]
 

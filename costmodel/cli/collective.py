@@ -8,7 +8,7 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import On, Slices
+from costmodel.cli.options import On, Slices, count
 from costmodel.errors import InputError
 from costmodel.report import Answer
 
@@ -46,12 +46,9 @@ def collective(
         typer.Option("--sweep", metavar="FROM:TO", help="Sizes instead of one, doubled from one to the next."),
     ] = None,
     group: Annotated[
-        int | None,
-        typer.Option("--group", metavar="RANKS", help="Ranks of a group; default: all. All groups run at once."),
+        int | None, count("--group", "RANKS", "Ranks of a group; default: all. All groups run at once.")
     ] = None,
-    stride: Annotated[
-        int, typer.Option("--stride", metavar="RANKS", help="On switches, ranks from one of the group to the next.")
-    ] = 1,
+    stride: Annotated[int, count("--stride", "RANKS", "On switches, ranks from one of the group to the next.")] = 1,
     axes: Annotated[
         str | None, typer.Option("--axes", metavar="AXES", help="On a torus, the axes of a group: x, xy, xyz+slices.")
     ] = None,
@@ -68,13 +65,11 @@ def collective(
             "--between", metavar="PLACES", help="Of send-recv: domain, leaf, spine; neighbour, farthest, dcn; host."
         ),
     ] = None,
-    experts: Annotated[int | None, typer.Option("--experts", help="Of dispatch and combine: experts in all.")] = None,
-    top_k: Annotated[int | None, typer.Option("--top-k", help="Experts that a token is sent to.")] = None,
-    tokens: Annotated[int | None, typer.Option("--tokens", metavar="COUNT", help="Tokens of a rank.")] = None,
-    hidden: Annotated[int | None, typer.Option("--hidden", help="Features of a token.")] = None,
-    node_limit: Annotated[
-        int | None, typer.Option("--node-limit", help="Nodes that a token is sent to at most.")
-    ] = None,
+    experts: Annotated[int | None, count("--experts", "COUNT", "Of dispatch and combine: experts in all.")] = None,
+    top_k: Annotated[int | None, count("--top-k", "COUNT", "Experts that a token is sent to.")] = None,
+    tokens: Annotated[int | None, count("--tokens", "COUNT", "Tokens of a rank.")] = None,
+    hidden: Annotated[int | None, count("--hidden", "COUNT", "Features of a token.")] = None,
+    node_limit: Annotated[int | None, count("--node-limit", "COUNT", "Nodes that a token is sent to at most.")] = None,
 ) -> Answer:
     """Time of a collective by each algorithm, fastest first."""
     from costmodel.studies.collective import collective as study

@@ -8,7 +8,7 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import MODEL, Batch, Dtype, On, SequenceLength, Slices
+from costmodel.cli.options import MODEL, Batch, Dtype, On, SequenceLength, Slices, count
 from costmodel.errors import InputError
 from costmodel.report import Answer
 
@@ -42,13 +42,11 @@ def explain(
     batch: Batch = None,
     dtype: Dtype = None,
     size: Annotated[str | None, typer.Option("--size", metavar="SIZE", help="Payload of a collective.")] = None,
-    group: Annotated[
-        int | None, typer.Option("--group", metavar="RANKS", help="Of a collective; default: all.")
-    ] = None,
-    stride: Annotated[int, typer.Option("--stride", metavar="RANKS", help="From one of the group to the next.")] = 1,
+    group: Annotated[int | None, count("--group", "RANKS", "Of a collective; default: all.")] = None,
+    stride: Annotated[int, count("--stride", "RANKS", "From one of the group to the next.")] = 1,
     axes: Annotated[str | None, typer.Option("--axes", metavar="AXES", help="On a torus, those of the group.")] = None,
     depth: Annotated[
-        int | None, typer.Option("--depth", min=0, help="Definitions to go down; default 2 with numbers, else 1.")
+        int | None, count("--depth", "LEVELS", "Definitions to go down; default 2 with numbers, else 1.", least=0)
     ] = None,
     row: Annotated[
         list[str] | None, typer.Option("--row", metavar="AXIS=LABEL", help="The row to look at; default: the largest.")

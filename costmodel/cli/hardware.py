@@ -18,8 +18,8 @@ app = new_app("hardware", "What can be put after --on, and where its numbers com
 def list_all(
     catalog: Catalog,
     kind: Annotated[
-        str, typer.Argument(metavar="[KIND]", show_default=False, help="clusters, chips or links; default: all three.")
-    ] = "",
+        str | None, typer.Argument(metavar="[KIND]", help="clusters, chips or links; default: all three.")
+    ] = None,
 ) -> Answer:
     """Every cluster, chip and link with its headline numbers."""
     from costmodel.studies.hardware import list_hardware

@@ -2,9 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+
+from costmodel.errors import InputError
+
+_DIGITS = re.compile(r"([+-]?)([0-9]+)")
+_MOST = 2**63
+
+
+def count(option: str, metavar: str, help: str, least: int = 1) -> Any:
+    """An option that takes a whole number of `least` or more."""
+    return typer.Option(option, parser=whole(option, least), metavar=metavar, help=help)
+
+
+def whole(option: str, least: int) -> Callable[[object], int]:
+    """The reader of a whole number of `least` or more, in plain digits; it raises InputError, which names the option."""
+
+    def read(value: object) -> int:
+        text = str(value).strip()
+        shown = text if len(text) <= 40 else text[:20] + "..."
+        match = _DIGITS.fullmatch(text)
+        if match is None:
+            raise InputError(f"{option} {shown!r} is not a whole number: give one in plain digits, such as 8")
+        # More digits than these are out of range, and int() refuses thousands of them in words of its own.
+        number = int(match[1] + (match[2].lstrip("0")[:20] or "0"))
+        if number < least:
+            raise InputError(f"{option} {shown!r} is too small: give {least} or more")
+        if number > _MOST:
+            raise InputError(f"{option} {shown!r} is too large: at most 2**63")
+        return number
+
+    return read
+
+
+def folder(value: object) -> Path:
+    """The folder of --catalog; raises InputError when it is empty, which pathlib takes for the current one."""
+    if not str(value).strip():
+        raise InputError("--catalog is empty: give the folder of your entries, or leave it out")
+    return Path(str(value))
+
 
 On = Annotated[
     str,
@@ -18,7 +59,7 @@ On = Annotated[
 ]
 Slices = Annotated[
     int,
-    typer.Option("--slices", min=1, metavar="N", help="TPU slices of that shape, joined by the data-center network."),
+    count("--slices", "N", "TPU slices of that shape, joined by the data-center network."),
 ]
 SequenceLength = Annotated[
     str | None,

@@ -32,15 +32,15 @@ _SI_IN_NAMES = {
 }
 
 
-def list_hardware(kind: str = "", catalog: Catalog | Path | None = None) -> HardwareList:
+def list_hardware(kind: str | None = None, catalog: Catalog | Path | None = None) -> HardwareList:
     """Every entry, or those of one kind (`clusters`, `chips` or `links`), with its headline numbers.
 
     Raises InputError for another kind and CatalogError at the first bad file.
     """
     opened = Catalog.of(catalog)
-    if kind and kind not in KINDS:
+    if kind is not None and kind not in KINDS:
         raise InputError.unknown("kind of hardware", kind, KINDS)
-    kinds = (kind,) if kind else KINDS
+    kinds = KINDS if kind is None else (kind,)
     entries = tuple((each, load(opened, each, name)) for each in kinds for name in opened.names(each))
     return HardwareList(entries, opened)
 

@@ -75,7 +75,7 @@ def ask(
         notes.append(f"a run of {train_tokens:,} tokens assumed (--tokens)")
     else:
         train_tokens = parse_count(str(tokens), "tokens")
-    precision = dtype or default_dtype(machine.chip)
+    precision = default_dtype(machine.chip) if dtype is None else dtype
     return Question(Workload(machine, shape, length, 1, precision), asked, train_tokens, tuple(notes))
 
 
