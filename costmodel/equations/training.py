@@ -109,8 +109,8 @@ class Step(Chapter):
         scatter_layer=dp_scatter_layer,
         embedding_size=select(pp > 1, 0, layout.embedding_on_rank / layout.layer_parameters),
         head_size=layout.head_on_rank / layout.layer_parameters,
-        forward_compute=layer_forward,
-        backward_compute=layer_backward,
+        forward_left=largest(0, layer_forward - sharded.forward),
+        backward_left=largest(0, layer_backward - sharded.backward),
         wire_factor=fsdp_wire_factor,
         hidden_share=fsdp_hidden_share,
     )

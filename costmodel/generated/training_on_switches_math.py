@@ -523,7 +523,6 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     gradients_of_layer_reduce_scatter_ring_uplinks = gradient_wire_bytes * layer_parameters * (dp - 1) / (dp * gradients_of_layer_uplink * unit_dp) if dp > unit_dp else 0  # one way out of a unit
     gradients_of_layer_reduce_scatter_ring = gradients_of_layer_reduce_scatter_ring_latency + max(gradients_of_layer_reduce_scatter_ring_ports, gradients_of_layer_reduce_scatter_ring_nics, gradients_of_layer_reduce_scatter_ring_uplinks)  # one flat ring in rank order, m channels
     gradients_of_layer_reduce_scatter = min(gradients_of_layer_reduce_scatter_ring, gradients_of_layer_reduce_scatter_hierarchical, gradients_of_layer_reduce_scatter_hierarchical_log, gradients_of_layer_reduce_scatter_bruck, gradients_of_layer_reduce_scatter_direct) if dp > 1 else 0  # by the fastest algorithm
-    tables_head_backward = fsdp_wire_factor * gradients_of_layer_reduce_scatter * head_on_rank / layer_parameters if weights_sharded > 0 else 0  # of the head and a micro-batch, backward
     weights_of_layer_rail_latency = unit_latency if dp > unit_dp else nic_latency  # one step between the farthest ranks of a rail
     weights_of_layer_slowest_latency = weights_of_layer_rail_latency if dp > domain_dp else domain_latency  # one step at the slowest level spanned
     weights_of_layer_all_gather_flat_all_gather_latency = weights_of_layer_slowest_latency * ceil_log2(dp)  # log2 n steps, rounded up
@@ -565,14 +564,15 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     weights_of_layer_all_gather_ring_uplinks = element_size * layer_parameters * (dp - 1) / (dp * unit_dp * weights_of_layer_uplink) if dp > unit_dp else 0  # one way out of a unit
     weights_of_layer_all_gather_ring = weights_of_layer_all_gather_ring_latency + max(weights_of_layer_all_gather_ring_ports, weights_of_layer_all_gather_ring_nics, weights_of_layer_all_gather_ring_uplinks)  # one flat ring in rank order, m channels
     weights_of_layer_all_gather = min(weights_of_layer_all_gather_ring, weights_of_layer_all_gather_hierarchical, weights_of_layer_all_gather_hierarchical_log, weights_of_layer_all_gather_bruck, weights_of_layer_all_gather_direct) if dp > 1 else 0  # by the fastest algorithm
+    sharded_backward = fsdp_wire_factor * (gradients_of_layer_reduce_scatter + weights_of_layer_all_gather) if weights_sharded > 0 else 0  # of a layer and micro-batch, backward
+    sharded_forward = fsdp_wire_factor * weights_of_layer_all_gather if weights_sharded > 0 else 0  # of a layer and micro-batch, forward
+    tables_head_backward = fsdp_wire_factor * gradients_of_layer_reduce_scatter * head_on_rank / layer_parameters if weights_sharded > 0 else 0  # of the head and a micro-batch, backward
     tables_head_forward = fsdp_wire_factor * head_on_rank * weights_of_layer_all_gather / layer_parameters if weights_sharded > 0 else 0  # of the head and a micro-batch, forward
     tables_embedding = fsdp_wire_factor * (gradients_of_layer_reduce_scatter + weights_of_layer_all_gather) * (0 if pp > 1 else embedding_on_rank / layer_parameters) if weights_sharded > 0 else 0  # of the embedding and a micro-batch
     tables_total = tables_embedding + tables_head_backward + tables_head_forward  # of a micro-batch, hidden or not
-    tables_exposed = tables_total - fsdp_hidden_share * (min(tables_head_backward, layer_backward) + min(tables_head_forward, layer_forward))  # what shows of it
+    tables_exposed = tables_total - fsdp_hidden_share * (min(tables_head_backward, max(0, layer_backward - sharded_backward)) + min(tables_head_forward, max(0, layer_forward - sharded_forward)))  # what shows of it
     last_work = loss_compute + tables_exposed  # head and loss, and FSDP's traffic for them
-    sharded_backward = fsdp_wire_factor * (gradients_of_layer_reduce_scatter + weights_of_layer_all_gather) if weights_sharded > 0 else 0  # of a layer and micro-batch, backward
     sharded_exposed_backward = sharded_backward - fsdp_hidden_share * min(sharded_backward, layer_backward)  # what shows of it, backward
-    sharded_forward = fsdp_wire_factor * weights_of_layer_all_gather if weights_sharded > 0 else 0  # of a layer and micro-batch, forward
     sharded_exposed_forward = sharded_forward - fsdp_hidden_share * min(sharded_forward, layer_forward)  # what shows of it, forward
     layer_time = layer_backward + layer_forward + sharded_exposed_backward + sharded_exposed_forward  # a layer, both ways
     all_stages = last_work + layer_time * layers  # a micro-batch on all stages together

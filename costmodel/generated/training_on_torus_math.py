@@ -366,7 +366,6 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     gradients_of_layer_reduce_scatter_one_order_links = gradients_of_layer_reduce_scatter_in_turn_all_gather_bandwidth  # axis after axis
     gradients_of_layer_reduce_scatter_one_order = gradients_of_layer_reduce_scatter_one_order_dcn + gradients_of_layer_reduce_scatter_one_order_latency + gradients_of_layer_reduce_scatter_one_order_links if gradients_of_layer_axes > 1 else inf  # one axis after the other; slices before or after
     gradients_of_layer_reduce_scatter = min(gradients_of_layer_reduce_scatter_equal_split, gradients_of_layer_reduce_scatter_one_order) if gradients_of_layer_n > 1 else 0  # by the fastest algorithm
-    tables_head_backward = fsdp_wire_factor * gradients_of_layer_reduce_scatter * head_on_rank / layer_parameters if weights_sharded > 0 else 0  # of the head and a micro-batch, backward
     weights_of_layer_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
     weights_of_layer_ranks = dp_x * dp_y * dp_z  # ranks in the group
     weights_of_layer_all_gather_across_all_gather_bandwidth = element_size * layer_parameters * (dp_slices - 1) / (dp_slices * weights_of_layer_dcn * weights_of_layer_ranks)  # each step passes one shard
@@ -405,14 +404,15 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     weights_of_layer_all_gather_one_order = weights_of_layer_all_gather_one_order_dcn + weights_of_layer_all_gather_one_order_latency + weights_of_layer_all_gather_one_order_links if weights_of_layer_axes > 1 else inf  # one axis after the other; slices before or after
     weights_of_layer_n = dp_slices * weights_of_layer_ranks  # ranks in the group
     weights_of_layer_all_gather = min(weights_of_layer_all_gather_equal_split, weights_of_layer_all_gather_one_order) if weights_of_layer_n > 1 else 0  # by the fastest algorithm
+    sharded_backward = fsdp_wire_factor * (gradients_of_layer_reduce_scatter + weights_of_layer_all_gather) if weights_sharded > 0 else 0  # of a layer and micro-batch, backward
+    sharded_forward = fsdp_wire_factor * weights_of_layer_all_gather if weights_sharded > 0 else 0  # of a layer and micro-batch, forward
+    tables_head_backward = fsdp_wire_factor * gradients_of_layer_reduce_scatter * head_on_rank / layer_parameters if weights_sharded > 0 else 0  # of the head and a micro-batch, backward
     tables_head_forward = fsdp_wire_factor * head_on_rank * weights_of_layer_all_gather / layer_parameters if weights_sharded > 0 else 0  # of the head and a micro-batch, forward
     tables_embedding = fsdp_wire_factor * (gradients_of_layer_reduce_scatter + weights_of_layer_all_gather) * (0 if pp > 1 else embedding_on_rank / layer_parameters) if weights_sharded > 0 else 0  # of the embedding and a micro-batch
     tables_total = tables_embedding + tables_head_backward + tables_head_forward  # of a micro-batch, hidden or not
-    tables_exposed = tables_total - fsdp_hidden_share * (min(tables_head_backward, layer_backward) + min(tables_head_forward, layer_forward))  # what shows of it
+    tables_exposed = tables_total - fsdp_hidden_share * (min(tables_head_backward, max(0, layer_backward - sharded_backward)) + min(tables_head_forward, max(0, layer_forward - sharded_forward)))  # what shows of it
     last_work = loss_compute + tables_exposed  # head and loss, and FSDP's traffic for them
-    sharded_backward = fsdp_wire_factor * (gradients_of_layer_reduce_scatter + weights_of_layer_all_gather) if weights_sharded > 0 else 0  # of a layer and micro-batch, backward
     sharded_exposed_backward = sharded_backward - fsdp_hidden_share * min(sharded_backward, layer_backward)  # what shows of it, backward
-    sharded_forward = fsdp_wire_factor * weights_of_layer_all_gather if weights_sharded > 0 else 0  # of a layer and micro-batch, forward
     sharded_exposed_forward = sharded_forward - fsdp_hidden_share * min(sharded_forward, layer_forward)  # what shows of it, forward
     layer_time = layer_backward + layer_forward + sharded_exposed_backward + sharded_exposed_forward  # a layer, both ways
     all_stages = last_work + layer_time * layers  # a micro-batch on all stages together

@@ -12,7 +12,7 @@ from costmodel.errors import InputError
 from costmodel.search.layout import parse_layout
 from costmodel.studies.estimate import COMMUNICATION, MEMORY_ITEMS, TIME_ITEMS
 from costmodel.symbolic import bytes_per_second, flop_per_second, per_second, seconds
-from tests.equations.training.drawn import SWITCHED, TORI, Case, cases, machine
+from tests.equations.training.drawn import SWITCHED, TORI, Case, cases, decoder, machine, on
 
 few = settings(max_examples=settings.default.max_examples // 2)
 TIMES = tuple(TIME_ITEMS)
@@ -209,6 +209,12 @@ def test_recomputation_saves_activations_and_never_time(case):
         assert more["model_flops"] == less["model_flops"]
         assert more["hardware_flops"] > less["hardware_flops"]
     assert modes[2]["allocated"] <= modes[0]["allocated"]
+
+
+def test_recomputation_never_saves_time_where_one_layer_hides_fsdp_traffic_of_the_head():
+    """A compute that is used once cannot hide more than itself: a stage of one layer, and a head larger than it."""
+    shallow = on(decoder(layers=1, hidden_size=512, ffn_size=512, heads=1, kv_heads=1), "dgx-h100:24", "zero=3", 64, 24)
+    assert no_slower(shallow(), shallow.laid(recompute="full")())
 
 
 @few

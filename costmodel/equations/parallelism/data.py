@@ -39,7 +39,8 @@ class FullySharded(Chapter):
 class ShardedTables(Chapter):
     """ZeRO-3 (FSDP) of embedding and head: gathered once a micro-batch, as they stay until the backward pass, scattered once.
 
-    The embedding is used first and its gradient is complete last, when nothing is left to hide behind; the head has a layer.
+    The embedding is used first and its gradient is complete last, when nothing is left to hide behind; the head has what the
+    traffic of a layer leaves of its compute.
     """
 
     weights_sharded = given(count, "1 when the weights are shared", SHARDING, owner="layout")
@@ -47,8 +48,8 @@ class ShardedTables(Chapter):
     scatter_layer = given(seconds, "reduce-scatter of the gradients of one layer")
     embedding_size = given(count, "weights of the embedding over those of a layer")
     head_size = given(count, "weights of the head over those of a layer")
-    forward_compute = given(seconds, "of a layer and micro-batch, its tensor-parallel communication included")
-    backward_compute = given(seconds, "of a layer and micro-batch, its tensor-parallel communication included")
+    forward_left = given(seconds, "what a layer's own traffic leaves of its forward pass to hide behind")
+    backward_left = given(seconds, "what a layer's own traffic leaves of its backward pass to hide behind")
     wire_factor = given(count, "measured time of overlapped gathers over that of lone ones", owner="assumption")
     hidden_share = given(count, "share of the communication that hides behind compute", owner="assumption")
 
@@ -73,7 +74,7 @@ class ShardedTables(Chapter):
     total = equation(seconds, embedding + head_forward + head_backward, "of a micro-batch, hidden or not")
     exposed = equation(
         seconds,
-        total - hidden_share * (smallest(head_forward, forward_compute) + smallest(head_backward, backward_compute)),
+        total - hidden_share * (smallest(head_forward, forward_left) + smallest(head_backward, backward_left)),
         "what shows of it",
     )
 

@@ -117,11 +117,24 @@ def test_zero_2_has_one_pass_of_a_chunk_for_each_of_its_reductions():
 @given(seconds, seconds, seconds, seconds, shares)
 def test_tables_of_fsdp_show_but_for_what_the_head_hides(gather, scatter, forward, backward, hidden):
     sizes = {"embedding_size": 2, "head_size": 3, "hidden_share": hidden}
-    times = {"gather_layer": gather, "scatter_layer": scatter, "forward_compute": forward, "backward_compute": backward}
+    times = {"gather_layer": gather, "scatter_layer": scatter, "forward_left": forward, "backward_left": backward}
     found = tables(weights_sharded=1, wire_factor=1, **sizes, **times)
     assert found["total"] == 5 * (gather + scatter)
     assert found["total"] - found["exposed"] == hidden * (min(3 * gather, forward) + min(3 * scatter, backward))
     assert tables(weights_sharded=0, wire_factor=1, **sizes, **times)["total"] == 0
+
+
+@given(seconds, seconds, st.integers(1, 20))
+def test_where_gathers_are_slower_than_layers_all_compute_hides_traffic_once(gather, compute, layers):
+    """Embedding, layers and a head like a layer, forward, executed: layers whose own traffic fills them hide nothing of the head's."""
+    if gather < compute:
+        gather, compute = compute, gather
+    sizes = {"embedding_size": 1, "head_size": 1, "weights_sharded": 1, "wire_factor": 1, "hidden_share": 1}
+    left = {"forward_left": max(0, compute - gather), "backward_left": 0}
+    shown = tables(gather_layer=gather, scatter_layer=0, **sizes, **left)["exposed"]
+    layer = fsdp(gather, Fraction(0), compute, Fraction(1))["exposed_forward"]
+    executed_forward = streams([Fraction(0)] + [compute] * layers + [Fraction(0)], [gather] * (layers + 2))
+    assert layers * (compute + layer) + shown == executed_forward
 
 
 def test_a_wire_factor_stretches_all_of_it():
