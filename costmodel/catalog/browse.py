@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from costmodel.catalog.catalog import KINDS, Catalog
 from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Price, shape_text
-from costmodel.errors import InputError
+from costmodel.errors import CatalogError, InputError
 
 Entry = Chip | Link | Cluster
 
@@ -28,6 +28,8 @@ def find(catalog: Catalog, name: str) -> list[tuple[str, Entry]]:
     for kind in KINDS:
         try:
             catalog.shelf(kind).path(name)
+        except CatalogError:
+            raise
         except InputError:
             known += [*catalog.names(kind), *catalog.shelf(kind).aliases()]
         else:

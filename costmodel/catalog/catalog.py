@@ -15,10 +15,13 @@ from typing import TypeVar
 from costmodel.catalog.entries import Chip, Cluster, Link, Number
 from costmodel.catalog.facts import constant
 from costmodel.catalog.reader import LARGEST_FILE, Block, read
-from costmodel.errors import InputError
+from costmodel.errors import CatalogError, InputError
 
 ENVIRONMENT = "COSTMODEL_CATALOG"
 KINDS = ("clusters", "chips", "links")
+FOLDERS = (*KINDS, "assumptions", "models")
+"""Where a catalog keeps its entries, NAME.yaml."""
+_APART = (Path("sources.yaml"), Path("models/standard/rule.yaml"))
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
 _ALIASES = re.compile(r"^aliases:(.*\n(?:[ \t-].*\n|\n)*)", re.MULTILINE)
 _Entry = TypeVar("_Entry", Chip, Link, Cluster)
@@ -38,7 +41,10 @@ class Shelf:
         self.singular, self.folders = singular, folders
 
     def path(self, name: str) -> Path:
-        """The file of the entry called `name`, or known by that alias; InputError with the nearest names if none is."""
+        """The file of the entry called `name`, or known by that alias.
+
+        Raises InputError with the nearest names if there is none, CatalogError if its file is called what no entry can be.
+        """
         wanted = name.strip().lower()
         if _NAME.fullmatch(wanted):
             for folder in self.folders:
@@ -48,6 +54,11 @@ class Shelf:
         path_by_alias = self.aliases()
         if wanted in path_by_alias:
             return path_by_alias[wanted]
+        for path in self.paths():
+            if path.stem.strip().lower() == wanted and not _NAME.fullmatch(path.stem):
+                better = f", such as {wanted}.yaml" if _NAME.fullmatch(wanted) else ""
+                message = f"the name of a file is lower case letters, digits, hyphens and dots{better}: rename it"
+                raise CatalogError(message, file=str(path))
         raise InputError.unknown(self.singular, name, [*self.names(), *path_by_alias])
 
     def names(self) -> tuple[str, ...]:
@@ -93,13 +104,16 @@ class Catalog:
     def open(cls, extra: Path | None = None) -> Catalog:
         """The shipped catalog with the folder `extra`, or that of COSTMODEL_CATALOG, laid over it.
 
-        A file there adds an entry or overrides the one of its name. Raises InputError when the folder is not there.
+        A file there adds an entry or overrides the one of its name. Raises InputError when the folder is not there or
+        holds no entry.
         """
         given = extra if extra is not None else (os.environ.get(ENVIRONMENT) or None)
         folder = at_home(given) if given is not None else None
         if folder is not None and not _is_folder(folder):
             where = "--catalog" if extra is not None else ENVIRONMENT
             raise InputError(f"the catalog folder {str(folder)[:200]!r} ({where}) is not a folder")
+        if folder is not None:
+            _check_holds_entries(folder)
         return cls(shipped("hardware"), shipped("models"), folder)
 
     @classmethod
@@ -213,6 +227,23 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except (OSError, ValueError):  # not a name that a folder can have
         return False
+
+
+def _check_holds_entries(folder: Path) -> None:
+    """Raise InputError, which says what is expected and what there is, when nothing in the folder would be read."""
+    lost = ""
+    for path in (path for ending in (".yaml", ".yml") for path in yaml_files(folder, ending)):
+        inside = path.relative_to(folder)
+        if is_read(inside):
+            return
+        lost = lost or f"; {inside.as_posix()[:100]!r} is none of these"
+    expected = " or ".join(f"{name}/NAME.yaml" for name in FOLDERS)
+    raise InputError(f"the catalog folder {str(folder)[:200]!r} holds no entries, {expected}{lost}")
+
+
+def is_read(inside: Path) -> bool:
+    """Whether a catalog reads the file at that path inside its folder."""
+    return (len(inside.parts) == 2 and inside.parts[0] in FOLDERS and inside.suffix == ".yaml") or inside in _APART
 
 
 def yaml_files(root: Path, ending: str = ".yaml") -> Iterator[Path]:

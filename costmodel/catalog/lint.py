@@ -6,20 +6,21 @@ Files that do not load, names and sources that lead nowhere, numbers that cannot
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from pathlib import Path
 
 from costmodel.catalog.browse import facts_of, load
-from costmodel.catalog.catalog import KINDS, Catalog, check_names, read_assumptions, yaml_files
+from costmodel.catalog.catalog import FOLDERS, Catalog, check_names, is_read, read_assumptions, yaml_files
 from costmodel.catalog.counts import parameter_counts
 from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number, shape_text
 from costmodel.catalog.models import read_model
+from costmodel.catalog.reader import Block
 from costmodel.catalog.sizes import standard_rule
 from costmodel.errors import CatalogError, InputError, nearest
 
-FOLDERS = (*KINDS, "assumptions", "models")
 TAKEN = ("domain", "network", "host")
 """What a level of the network cannot be called."""
 _HEADLINE = 0.1  # of the published number of parameters of a model without an exact count
@@ -82,32 +83,39 @@ def _misplaced(catalog: Catalog) -> Iterator[Problem]:
     roots = [catalog.shipped_hardware, *([catalog.extra] if catalog.extra else [])]
     for root in roots:
         for path in sorted(path for ending in (".yaml", ".yml") for path in yaml_files(root, ending)):
-            inside = path.relative_to(root)
-            is_entry = len(inside.parts) == 2 and inside.parts[0] in FOLDERS and path.suffix == ".yaml"
-            if is_entry or inside in (Path("sources.yaml"), Path("models/standard/rule.yaml")):
-                continue
-            message = f"nothing reads this file: entries are {', '.join(f'{folder}/NAME.yaml' for folder in FOLDERS)}"
-            yield Problem(catalog.shown(path), 0, "", message)
+            if not is_read(path.relative_to(root)):
+                expected = ", ".join(f"{folder}/NAME.yaml" for folder in FOLDERS)
+                yield Problem(catalog.shown(path), 0, "", f"nothing reads this file: entries are {expected}")
 
 
 def _names(catalog: Catalog, kind: str) -> Iterator[Problem]:
-    """Names of a kind that mean two entries."""
-    shelf = catalog.shelf(kind)
-    canonical = {path.stem: path for path in shelf.paths()}
+    """Names of a kind that mean two entries; of a shipped one and a user's, the user's is at fault."""
+    users = {path.stem: _is_users(catalog, path) for path in catalog.shelf(kind).paths()}
+    blocks: dict[str, Block] = {}
+    for path in sorted(catalog.shelf(kind).paths(), key=lambda path: users[path.stem]):
+        with suppress(CatalogError):  # told when the file is loaded
+            blocks[path.stem] = catalog.read(path)
     owner: dict[str, str] = {}
-    for name, path in canonical.items():
+    for name, block in blocks.items():
         try:
-            block = catalog.read(path)
             aliases = block.texts("aliases", ())
         except CatalogError:
-            continue  # told when the file is loaded
+            continue
         for alias in aliases:
-            if alias in canonical and alias != name:
+            other = blocks.get(alias)
+            if other is not None and users[alias] > users[name]:
+                message = f"{alias!r} is an alias of {name}: call the entry otherwise"
+                yield Problem(other.file, other.line("name"), "name", message)
+            elif other is not None and alias != name:
                 yield Problem(block.file, block.line("aliases"), "aliases", f"{alias!r} is the name of another entry")
             elif alias in owner:
                 message = f"{alias!r} is also an alias of {owner[alias]}"
                 yield Problem(block.file, block.line("aliases"), "aliases", message)
             owner.setdefault(alias, name)
+
+
+def _is_users(catalog: Catalog, path: Path) -> bool:
+    return catalog.extra is not None and path.is_relative_to(catalog.extra)
 
 
 def _entry_problems(catalog: Catalog, kind: str, path: Path) -> Iterator[Problem]:

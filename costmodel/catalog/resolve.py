@@ -9,7 +9,7 @@ from costmodel.catalog.catalog import Catalog, Shelf, at_home
 from costmodel.catalog.entries import Model
 from costmodel.catalog.models import read_model
 from costmodel.catalog.sizes import standard_model
-from costmodel.errors import InputError, nearest
+from costmodel.errors import CatalogError, InputError, nearest
 
 _SIZE = re.compile(r"[-+]?(nan|inf|infinity|\.?\d[\d._,]{0,30}(e[-+]?\d{1,9})?)\s*[a-z]{0,4}", re.IGNORECASE)
 _ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
@@ -35,6 +35,8 @@ def resolve_model(name: str, catalog: Catalog | Path | None = None) -> Model:
         return _from_path(wanted, shelf)
     try:
         path = shelf.path(wanted)
+    except CatalogError:
+        raise
     except InputError as error:
         if _holds_config(wanted):
             return _from_path(wanted, shelf)

@@ -1,6 +1,7 @@
 """Finding entries, laying a user's folder over the shipped one, and the hash of it all; and what lint says of bad files."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -241,7 +242,7 @@ BAD = {
     "name": ("chips", "name: my-chip", "name: my-chop", "chips/my-chip.yaml:1: name: the entry is called 'my-chop' but its file 'my-chip.yaml'"),
     "name with capitals": ("chips", "aliases: [mine]", "aliases: [Mine]", "chips/my-chip.yaml:2: aliases: 'Mine' is not a name"),
     "name as alias": ("chips", "aliases: [mine]", "aliases: [my-chip]", "chips/my-chip.yaml:2: aliases: 'my-chip' is the name itself"),
-    "alias of another": ("chips", "aliases: [mine]", "aliases: [h100]", "is also an alias of"),
+    "alias of another": ("chips", "aliases: [mine]", "aliases: [h100]", "chips/my-chip.yaml:2: aliases: 'h100' is also an alias of h100-sxm"),
     "name of another": ("chips", "aliases: [mine]", "aliases: [h100-sxm]", "chips/my-chip.yaml:2: aliases: 'h100-sxm' is the name of another entry"),
     "source that leads nowhere": ("chips", "source: my own runs", "source: gpu-bench", "chips/my-chip.yaml:12: attainable.matmul_bf16: the source 'gpu-bench' is not in sources.yaml: did you mean gpu-benches?"),
     "bandwidth in GB/s and not TB/s": ("chips", "value: 1, unit: TB/s", "value: 20, unit: GB/s", "chips/my-chip.yaml:9: spec.memory_bandwidth: the peak is 5e+03 FLOP a byte of memory bandwidth"),
@@ -277,6 +278,38 @@ def test_lint_names_file_line_and_field(folder, problems, kind, old, new, messag
     found = problems(folder)
     assert any(message in problem for problem in found), found
     assert all("\n" not in problem for problem in found)
+
+
+def test_a_users_entry_called_like_a_shipped_alias_is_at_fault(folder, problems):
+    (folder / "chips" / "my-chip.yaml").rename(folder / "chips" / "h100.yaml")
+    edit(folder / "chips" / "h100.yaml", "name: my-chip", "name: h100")
+    edit(folder / "clusters" / "my-cluster.yaml", "chip: my-chip", "chip: h100")
+    (found,) = problems(folder)
+    assert found.removeprefix(str(folder)) == (
+        "/chips/h100.yaml:1: name: 'h100' is an alias of h100-sxm: call the entry otherwise"
+    )
+
+
+@pytest.mark.parametrize(("file", "asked"), [("My-Chip", "My-Chip"), ("My-Chip", "my-chip"), ("my_chip", "my_chip")])
+def test_a_file_that_no_entry_can_be_called_after(folder, problems, file, asked):
+    (folder / "chips" / "my-chip.yaml").rename(folder / "chips" / f"{file}.yaml")
+    said = rf"chips/{file}\.yaml: the name of a file is lower case letters, digits, hyphens and dots"
+    for look_up in (Catalog.open(folder).chip, lambda name: find(Catalog.open(folder), name)):
+        with pytest.raises(CatalogError, match=said):
+            look_up(asked)
+    assert any(re.search(said, problem) for problem in problems(folder))
+
+
+def test_a_folder_without_entries_is_refused(tmp_path):
+    expected = "holds no entries, clusters/NAME.yaml or chips/NAME.yaml or "
+    with pytest.raises(InputError, match=expected):
+        Catalog.open(tmp_path)
+    (tmp_path / "hardware" / "chips").mkdir(parents=True)
+    (tmp_path / "hardware" / "chips" / "mine.yaml").write_text(CHIP)
+    with pytest.raises(InputError, match=f"{expected}.*; 'hardware/chips/mine.yaml' is none of these"):
+        Catalog.open(tmp_path)
+    (tmp_path / "sources.yaml").write_text("mine: my own bench\n")
+    assert Catalog.open(tmp_path).sources["mine"] == "my own bench"
 
 
 def test_lint_reports_all_files_and_goes_on(folder, problems):

@@ -62,8 +62,9 @@ def test_the_shared_options_write_a_file(run, tmp_path):
 
 def test_the_catalog_comes_from_the_option_or_the_environment(run, tmp_path, monkeypatch):
     option, environment = tmp_path / "option", tmp_path / "environment"
-    option.mkdir()
-    environment.mkdir()
+    for place in (option, environment):
+        place.mkdir()
+        (place / "sources.yaml").touch()
     assert run("folder", "--format", "csv")[1] == "folder\nNone\n"
     monkeypatch.setenv("COSTMODEL_CATALOG", str(environment))
     assert run("folder", "--format", "csv")[1] == f"folder\n{environment}\n"
