@@ -6,7 +6,7 @@ The placement of the group comes in as three counts: n ranks, of which m share a
 from costmodel.equations.collectives.book import CONVENTION, BookNode, BookTree
 from costmodel.equations.collectives.fabric import SwitchFabric
 from costmodel.equations.collectives.sources import BOOK_GPUS
-from costmodel.equations.collectives.switch_levels import BlocksOnSwitches, ShardsOnSwitches
+from costmodel.equations.collectives.switch_blocks import BlocksOnSwitches
 from costmodel.equations.collectives.switch_messages import (
     MessageOnSwitches,
     RootOnSwitches,
@@ -14,6 +14,7 @@ from costmodel.equations.collectives.switch_messages import (
     TokensOnSwitches,
     WaitOnSwitches,
 )
+from costmodel.equations.collectives.switch_shards import ShardsOnSwitches
 from costmodel.equations.collectives.switch_sums import SumsOnSwitches
 from costmodel.symbolic import (
     Chapter,

@@ -1,8 +1,10 @@
 """Fast domains joined by slower links: nodes with NICs, fat trees, slices over a data-centre network."""
 
+from costmodel.equations.collectives.fabric import SliceShare
 from costmodel.equations.collectives.ring import Ring
 from costmodel.equations.collectives.sources import BOOK_GPUS, LOWER_BOUND
 from costmodel.equations.collectives.sources import LINK_BY_LINK as COUNTED
+from costmodel.equations.collectives.switch_levels import DirectByLevels, RailsByLevels, RelayedByLevels, RingByLevels
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -35,16 +37,25 @@ class Hierarchical(Chapter):
     alpha_out = given(seconds, "latency of one step between nodes")
     W_out = given(bytes_per_second, "one rank's NIC, one way")
 
-    inside = part(Ring, n=G, alpha=alpha_in, W=W_in)
-    rails = part(Ring, n=M, S=S / G, alpha=alpha_out, W=W_out)
+    n = equation(count, G * M, "ranks in the group")
+    at = part(
+        RailsByLevels,
+        m=G,
+        u=n,
+        launch_latency=0,
+        domain_latency=alpha_in,
+        nic_latency=alpha_out,
+        unit_latency=alpha_out,
+        port=W_in,
+        nic=W_out,
+        uplink=W_out,
+    )
 
-    all_gather_latency = equation(
-        seconds, inside.all_gather_latency + rails.all_gather_latency, "both levels", source=COUNTED
+    all_gather_latency = equation(seconds, at.latency, "both levels", source=COUNTED)
+    all_gather_bandwidth = equation(seconds, at.ports + at.nics, "both levels in turn", source=COUNTED)
+    all_gather = equation(
+        seconds, all_gather_latency + all_gather_bandwidth, "along the rails, then inside", source=COUNTED
     )
-    all_gather_bandwidth = equation(
-        seconds, inside.all_gather_bandwidth + rails.all_gather_bandwidth, "both levels in turn", source=COUNTED
-    )
-    all_gather = equation(seconds, inside.all_gather + rails.all_gather, "along the rails, then inside", source=COUNTED)
 
     reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards", source=COUNTED)
     reduce_scatter_bandwidth = equation(seconds, all_gather_bandwidth, "the all-gather run backwards", source=COUNTED)
@@ -67,21 +78,11 @@ class Hierarchical(Chapter):
 class HierarchicalPipelined(Chapter):
     """`Hierarchical` with both levels busy all the time, as when chunks follow each other without end: the slower decides."""
 
-    G = given(count, "ranks in a node")
-    M = given(count, "nodes")
-    S = given(bytes_, "the whole gathered or reduced array")
-    alpha_in = given(seconds, "latency of one step inside a node")
-    W_in = given(bytes_per_second, "one port inside a node, one way")
-    alpha_out = given(seconds, "latency of one step between nodes")
-    W_out = given(bytes_per_second, "one rank's NIC, one way")
-
-    inside = part(Ring, n=G, alpha=alpha_in, W=W_in)
-    rails = part(Ring, n=M, S=S / G, alpha=alpha_out, W=W_out)
-
-    all_gather_latency = equation(seconds, inside.all_gather_latency + rails.all_gather_latency, "both levels")
+    in_turn = part(Hierarchical)
+    all_gather_latency = equation(seconds, in_turn.all_gather_latency, "both levels")
     all_gather_bandwidth = equation(
         seconds,
-        largest(inside.all_gather_bandwidth, rails.all_gather_bandwidth),
+        largest(in_turn.at_ports, in_turn.at_nics),
         "the slower level",
         approximate=LOWER_BOUND,
     )
@@ -117,23 +118,21 @@ class MultiChannelRing(Chapter):
     W_out = given(bytes_per_second, "one rank's NIC, one way")
 
     n = equation(count, G * M, "ranks in the group")
-    crossings = equation(
-        count,
-        select(M > 1, smallest(M, n - 1), 0),
-        "steps of a block that leave a node, when it crosses all boundaries",
+    at = part(
+        RingByLevels,
+        m=G,
+        u=n,
+        launch_latency=0,
+        domain_latency=alpha_in,
+        nic_latency=alpha_out,
+        unit_latency=alpha_out,
+        port=W_in,
+        nic=W_out,
+        uplink=W_out,
     )
-    port_bytes = equation(
-        bytes_,
-        (n - 1) * S / n * select(M > 1, (G - 1) / G, 1),
-        "all channels, less the one that leaves the node here",
-        source=COUNTED,
-    )
-    nic_bytes = equation(bytes_, select(M > 1, (n - 1) * S / (n * G), 0), "one channel", source=COUNTED)
 
-    all_gather_latency = equation(seconds, (n - 1 - crossings) * alpha_in + crossings * alpha_out, "n - 1 steps")
-    all_gather_bandwidth = equation(
-        seconds, largest(port_bytes / W_in, nic_bytes / W_out), "port and NIC at once", source=COUNTED
-    )
+    all_gather_latency = equation(seconds, at.latency, "n - 1 steps")
+    all_gather_bandwidth = equation(seconds, largest(at.ports, at.nics), "port and NIC at once", source=COUNTED)
     all_gather = equation(
         seconds, all_gather_latency + all_gather_bandwidth, "once round, less one step", source=COUNTED
     )
@@ -265,12 +264,21 @@ class NodesExchange(Chapter):
     W_out = given(bytes_per_second, "one rank's NIC, one way")
 
     n = equation(count, G * M, "ranks in the group")
-    all_to_all_latency = equation(
-        seconds, select(n > 1, alpha_out, 0), "all sends posted at once", valid="two nodes or more"
+    at = part(
+        DirectByLevels,
+        m=G,
+        u=smallest(k, n),
+        launch_latency=0,
+        slowest_latency=select(n > 1, alpha_out, 0),
+        port=W_in,
+        nic=W_out,
+        uplink=W_out / o,
     )
+
+    all_to_all_latency = equation(seconds, at.latency, "all sends posted at once", valid="two nodes or more")
     all_to_all_bandwidth = equation(
         seconds,
-        largest((G - 1) * S / (n * W_in), (M - 1) * S / (M * W_out), largest(n - k, 0) * S * o / (n * W_out)),
+        largest(at.ports, at.nics, at.uplinks),
         "blocks inside the node, out of the node, out of the leaf",
         source=COUNTED,
     )
@@ -293,12 +301,23 @@ class RailExchange(Chapter):
     W_in = given(bytes_per_second, "one port inside a node, one way")
     W_out = given(bytes_per_second, "one rank's NIC, one way")
 
-    all_to_all_latency = equation(
-        seconds, select(G > 1, alpha_in, 0) + select(M > 1, alpha_out, 0), "to the rail, then along it"
+    n = equation(count, G * M, "ranks in the group")
+    at = part(
+        RelayedByLevels,
+        m=G,
+        u=n,
+        launch_latency=0,
+        domain_latency=alpha_in,
+        slowest_latency=select(M > 1, alpha_out, select(G > 1, alpha_in, 0)),
+        port=W_in,
+        nic=W_out,
+        uplink=W_out,
     )
+
+    all_to_all_latency = equation(seconds, at.latency, "to the rail, then along it")
     all_to_all_bandwidth = equation(
         seconds,
-        largest((G - 1) * S / (G * W_in), (M - 1) * S / (M * W_out)),
+        largest(at.ports, at.nics),
         "all blocks for other rails inside, all blocks for other nodes out",
         source=COUNTED,
     )
@@ -327,10 +346,8 @@ class MultiSlice(Chapter):
     chips_per_host = given(count, "chips of a host")
     host_link = given(bytes_per_second, "one chip's link to its host, one way")
 
-    W = equation(
-        bytes_per_second, smallest(host_bandwidth / chips_per_host, host_link), "what a chip can send to other slices"
-    )
-    across = part(Ring, n=P, S=S / C)
+    share = part(SliceShare, links_per_host=1, link_bandwidth=host_bandwidth, host_link_bandwidth=host_link)
+    across = part(Ring, n=P, S=S / C, W=share.out_of_slice)
 
     all_gather_latency = equation(seconds, inside_latency + across.all_gather_latency, "both levels")
     all_gather_bandwidth = equation(

@@ -13,6 +13,7 @@ BOOK_GPUS = "How To Scale Your Model, chapter 12"
 PORT_BY_PORT = "counted port by port; equals a step-by-step simulation"
 LINK_BY_LINK = "counted link by link; equals a step-by-step simulation"
 CABLE_BY_CABLE = "counted cable by cable, all groups of an axis at once"
+ON_LEVELS = "counted on lists of ranks, all groups of an axis at once"
 CHOICE_BY_CHOICE = "chances of drawing without putting back; equals counting every choice"
 
 LOWER_BOUND = "a lower bound; measurements lie between it and the levels in sequence"

@@ -3,7 +3,8 @@
 from costmodel.equations.collectives.all_to_all import RoutedTokens
 from costmodel.equations.collectives.point_to_point import Dissemination
 from costmodel.equations.collectives.sources import CHOICE_BY_CHOICE, HENSGEN, SMALL_CHUNKS, THAKUR
-from costmodel.equations.collectives.switch_levels import COUNTED, NCCL_RING, SLOWER, SwitchLevels
+from costmodel.equations.collectives.sources import ON_LEVELS as COUNTED
+from costmodel.equations.collectives.switch_levels import NCCL_RING, SLOWER, SwitchLevels
 from costmodel.equations.collectives.tree import Binomial, PipelinedChain, ScatterAllGather
 from costmodel.symbolic import (
     Chapter,

@@ -2,8 +2,10 @@
 
 from costmodel.equations.collectives.in_network import Nvls, Sharp
 from costmodel.equations.collectives.sources import LOWER_BOUND, NCCL, RABENSEIFNER, SHARP, SMALL_CHUNKS, THAKUR
+from costmodel.equations.collectives.sources import ON_LEVELS as COUNTED
 from costmodel.equations.collectives.switch import OneShot, Rabenseifner, RecursiveDoubling, TwoShot
-from costmodel.equations.collectives.switch_levels import COUNTED, NCCL_RING, SLOWER, ShardsOnSwitches, SwitchLevels
+from costmodel.equations.collectives.switch_levels import NCCL_RING, SLOWER, SwitchLevels
+from costmodel.equations.collectives.switch_shards import ShardsOnSwitches
 from costmodel.equations.collectives.tree import DoubleBinaryTree
 from costmodel.symbolic import (
     Chapter,
@@ -71,7 +73,7 @@ class SumsOnSwitches(Chapter):
     long_steps = part(Rabenseifner, n=n / m, S=S / m, alpha=at.rail_latency, W=at.nic)
     hierarchical_log_latency = equation(
         seconds,
-        at.launch_latency + half.inside_all_reduce_latency + long_steps.all_reduce_latency,
+        at.launch_latency + half.hierarchical_inside_all_reduce_latency + long_steps.all_reduce_latency,
         "2 (m - 1) steps inside, 2 log2 n/m along the rail",
     )
     hierarchical_log_ports = equation(seconds, hierarchical_ports, "reduce-scatter and all-gather inside the domain")
@@ -152,10 +154,12 @@ class SumsOnSwitches(Chapter):
     in_network = part(Sharp, n=n / m, S=S / m, alpha=at.rail_latency, W=at.nic)
     sharp_latency = equation(
         seconds,
-        at.launch_latency + half.inside_all_reduce_latency + in_network.all_reduce_latency,
+        at.launch_latency + half.hierarchical_inside_all_reduce_latency + in_network.all_reduce_latency,
         "inside, once up and down, inside",
     )
-    sharp_ports = equation(seconds, half.inside_all_reduce_bandwidth, "reduce-scatter and all-gather inside the domain")
+    sharp_ports = equation(
+        seconds, half.hierarchical_inside_all_reduce_bandwidth, "reduce-scatter and all-gather inside the domain"
+    )
     sharp_nics = equation(seconds, in_network.all_reduce_bandwidth, "S/m up and down once")
     sharp = equation(
         seconds,
