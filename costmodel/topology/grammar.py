@@ -108,7 +108,8 @@ def filled(machine: Machine, placement: Placement, degrees: Mapping[str, int]) -
         last = dimension is machine.dimensions[-1]
         if dimension.kind == "network" and not last and (named == NETWORK or named not in factors_by_name):
             continue
-        runs.append(Filled(named, tuple(waiting), factors_by_name.get(named, ())))
+        name = named if named in factors_by_name else _spoken_name(machine, waiting)
+        runs.append(Filled(name, tuple(waiting), factors_by_name.get(named, ())))
         waiting = []
     for run in runs:
         size, product = _size(run.dimensions), prod(factor for _, factor in run.factors)
@@ -180,14 +181,22 @@ def run_name(machine: Machine, dimensions: Sequence[Dimension]) -> str:
     return next((dimension.name for dimension in reversed(dimensions) if dimension.size > 1), dimensions[-1].name)
 
 
+def _spoken_name(machine: Machine, dimensions: Sequence[Dimension]) -> str:
+    """What messages call a run that nobody named: the one of its dimensions that joins anything, or else as a whole."""
+    joining = [dimension.name for dimension in dimensions if dimension.size > 1]
+    return joining[0] if len(joining) == 1 else run_name(machine, dimensions)
+
+
 def _check_names(machine: Machine, names: set[str]) -> None:
-    known = [dimension.name for dimension in machine.dimensions]
     levels = [] if machine.is_torus else [dimension.name for dimension in machine.network]
-    unknown = names - set(known) - ({NETWORK} if levels else set())
+    unknown = names - {dimension.name for dimension in machine.dimensions} - ({NETWORK} if levels else set())
+    # Of levels that join nothing in a machine of this size, a person need not hear.
+    joining = [dimension.name for dimension in machine.dimensions if dimension.size > 1]
     if unknown:
-        raise InputError.unknown("dimension in a placement", min(unknown), known)
+        raise InputError.unknown("dimension in a placement", min(unknown), joining or [machine.dimensions[0].name])
     if NETWORK in names - set(levels) and names & set(levels):
-        raise InputError(f"placement: network stands for {', '.join(levels)}; name it alone, or each of them")
+        stands_for = [level for level in levels if level in names or level in joining]
+        raise InputError(f"placement: network stands for {', '.join(stands_for)}; name it alone, or each of them")
 
 
 def _order(text: str, axes: Sequence[str]) -> Order:

@@ -142,8 +142,24 @@ def test_a_placement_that_does_not_fit_is_answered_with_one_that_does(on, text, 
 @pytest.mark.parametrize(
     ("on", "text", "said"),
     [
+        ("dgx-h100:64", "domain:tp8", "leaf joins 8 and nothing makes 1; write domain:tp8/leaf:dp8"),
+        ("dgx-h100:512", "domain:tp8", "network joins 64 and nothing makes 1"),
+        ("dgx-h100:512", "domain:tp8/leaf:dp32", "spine joins 2 and nothing makes 1"),
+    ],
+)
+def test_levels_that_join_nothing_are_not_spoken_of(on, text, said):
+    made = machine(on)
+    with pytest.raises(InputError, match=said):
+        filled(made, parse_placement(text), {"tp": 8, "dp": made.chips // 8})
+
+
+@pytest.mark.parametrize(
+    ("on", "text", "said"),
+    [
         ("dgx-h100:512", "w:tp8", "unknown dimension in a placement 'w': choose from domain, leaf, spine"),
+        ("dgx-h100:64", "w:tp8", "choose from domain, leaf$"),
         ("dgx-h100:512", "domain:tp8/leaf:dp32/network:dp2", "network stands for leaf, spine"),
+        ("dgx-h100:64", "domain:tp8/leaf:dp4/network:dp2", "network stands for leaf;"),
         ("tpu-v5p:4x4x4", "x:tp4/network:dp16", "unknown dimension"),
         ("workstation:4", "domain:tp2/network:dp2", "unknown dimension"),
     ],
