@@ -11,10 +11,17 @@ import sys
 from typing import NoReturn
 
 
+INTERRUPTED = 130
+
+
 def main() -> NoReturn:
     """Answer the command line of this process and exit."""
     # More threads cost 60 ms at numpy's start and buy nothing; it must be set before numpy loads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from costmodel.cli.boundary import run
+    try:
+        from costmodel.cli.boundary import run
 
-    sys.exit(run(sys.argv[1:]))
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # while modules load, which is most of the time that a short answer takes
+        code = INTERRUPTED
+    sys.exit(code)

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 
 import typer
 
+from costmodel.cli import INTERRUPTED
 from costmodel.cli.app import build
 from costmodel.errors import CostmodelError
+from costmodel.report.write import silence_standard_output
 
 PROGRAM = "costmodel"
 BAD_INPUT = 2
 INTERNAL_ERROR = 3
-INTERRUPTED = 130
 _LONG_WORD = re.compile(r"(\S{60})\S{20,}")
 
 
@@ -33,6 +34,7 @@ def run(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         return _fail(usage_sentence(error), BAD_INPUT)
     except (KeyboardInterrupt, typer.Abort):
+        silence_standard_output()  # or the interpreter would wait for a reader to take the rest
         return INTERRUPTED
     except Exception as error:
         if os.environ.get("COSTMODEL_DEBUG"):

@@ -3,12 +3,15 @@
 import csv
 import io
 import json
+import signal
+import subprocess
 import sys
 
 import pytest
 
+from costmodel.cli import main
 from costmodel.version import __version__
-from tests.cli.conftest import ROOT
+from tests.cli.conftest import PYTHON, ROOT, environment
 
 LIST = ("hardware", "list")
 
@@ -84,6 +87,27 @@ def test_a_closed_standard_error_changes_nothing_else(shell):
     done = shell("costmodel plan nosuch --on dgx-h100:64 2>&-")
     assert (done.returncode, done.stdout) == (2, "")
     assert shell("costmodel plan 1B --on dgx-h100:8 2>&- <&- | head -1").stdout.startswith("1b on dgx-h100:8")
+
+
+def test_an_interrupt_is_quiet(tmp_path):
+    command = [*PYTHON, *LIST, "--format", "csv", "--long"]  # more than a pipe holds, so that it is still at it
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout.read(1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 130
+        assert process.stderr.read() == b""
+
+
+def test_an_interrupt_while_modules_load(monkeypatch, capsys):
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("costmodel.cli.boundary.run", interrupted)
+    with pytest.raises(SystemExit) as caught:
+        main()
+    assert (caught.value.code, *capsys.readouterr()) == (130, "", "")
 
 
 def test_a_file_is_written_and_standard_output_is_silent(shell):
