@@ -2,14 +2,13 @@
 
 from typing import Any
 
-from costmodel.equations.axes import STAGE
 from costmodel.equations.collectives.fabric import SwitchFabric, TorusFabric
 from costmodel.equations.collectives.group_on_switches import SwitchGroup
 from costmodel.equations.collectives.group_on_torus import TorusGroup
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.training import Step
 from costmodel.equations.utilisation import Utilisation
-from costmodel.symbolic import Chapter, bytes_, column, count, given, part, worst
+from costmodel.symbolic import Chapter, bytes_, column, count, given, part
 from costmodel.symbolic.system import View
 
 
@@ -56,12 +55,8 @@ class OnSwitches(Chapter):
     gradients_of_layer = part(
         SwitchGroup, n=dp, m=domain_dp, u=unit_dp, S=layout.layer_parameters * gradient_wire_bytes
     )
-    weights_of_stage = part(
-        SwitchGroup, n=dp, m=domain_dp, u=unit_dp, S=worst(layout.stage_parameters, STAGE) * layout.element_size
-    )
-    gradients_of_stage = part(
-        SwitchGroup, n=dp, m=domain_dp, u=unit_dp, S=worst(layout.stage_parameters, STAGE) * gradient_wire_bytes
-    )
+    weights_of_stage = part(SwitchGroup, n=dp, m=domain_dp, u=unit_dp, S=layout.heaviest_stage * layout.element_size)
+    gradients_of_stage = part(SwitchGroup, n=dp, m=domain_dp, u=unit_dp, S=layout.heaviest_stage * gradient_wire_bytes)
     along_pp = part(SwitchGroup, n=pp, m=domain_pp, u=unit_pp, S=layout.hidden_state_bytes / layout.sequence_split)
     step = communicating(along_tp, weights_of_layer, gradients_of_layer, weights_of_stage, gradients_of_stage, along_pp)
     worth = part(Utilisation, shared=True)
@@ -138,8 +133,8 @@ class OnTorus(Chapter):
     along_tp = part(TorusGroup, **on_tp, S=layout.hidden_state_bytes)
     weights_of_layer = part(TorusGroup, **on_dp, S=layout.layer_parameters * layout.element_size)
     gradients_of_layer = part(TorusGroup, **on_dp, S=layout.layer_parameters * gradient_wire_bytes)
-    weights_of_stage = part(TorusGroup, **on_dp, S=worst(layout.stage_parameters, STAGE) * layout.element_size)
-    gradients_of_stage = part(TorusGroup, **on_dp, S=worst(layout.stage_parameters, STAGE) * gradient_wire_bytes)
+    weights_of_stage = part(TorusGroup, **on_dp, S=layout.heaviest_stage * layout.element_size)
+    gradients_of_stage = part(TorusGroup, **on_dp, S=layout.heaviest_stage * gradient_wire_bytes)
     along_pp = part(TorusGroup, **on_pp, S=layout.hidden_state_bytes / layout.sequence_split)
     step = communicating(along_tp, weights_of_layer, gradients_of_layer, weights_of_stage, gradients_of_stage, along_pp)
     worth = part(Utilisation, shared=True)

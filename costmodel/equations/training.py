@@ -74,9 +74,9 @@ class Step(Chapter):
     )
     accumulation = part(
         OptimizerTraffic,
-        owned_parameters=worst(layout.stage_parameters, STAGE) / select(layout.optimizer_sharded > 0, dp, 1),
+        owned_parameters=layout.heaviest_stage / select(layout.optimizer_sharded > 0, dp, 1),
         local_parameters=layout.layer_parameters,
-        copied_parameters=select(layout.weights_sharded > 0, 0, worst(layout.stage_parameters, STAGE)),
+        copied_parameters=select(layout.weights_sharded > 0, 0, layout.heaviest_stage),
     )
     layer_forward = equation(seconds, layer.forward_compute + tensor.exposed_forward, "a layer, forward, before FSDP")
     layer_backward = equation(

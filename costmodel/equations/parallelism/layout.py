@@ -16,6 +16,7 @@ from costmodel.symbolic import (
     part,
     rows,
     select,
+    worst,
 )
 
 SCHEDULES = ("1f1b", "interleaved")
@@ -115,3 +116,4 @@ class Layout(Chapter):
         stage_layers * layer_parameters + has_embedding * embedding_on_rank + has_head * head_on_rank,
         "weights on a rank of each kind of stage",
     )
+    heaviest_stage = equation(count, worst(stage_parameters, STAGE), "weights on a rank of the heaviest stage")
