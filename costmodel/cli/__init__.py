@@ -10,7 +10,6 @@ import os
 import sys
 from typing import NoReturn
 
-
 INTERRUPTED = 130
 
 

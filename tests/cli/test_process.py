@@ -101,7 +101,7 @@ def test_an_interrupt_is_quiet(tmp_path):
 
 
 def test_an_interrupt_while_modules_load(monkeypatch, capsys):
-    def interrupted(arguments):
+    def interrupted(_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("costmodel.cli.boundary.run", interrupted)
