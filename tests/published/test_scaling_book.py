@@ -10,12 +10,14 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.equations.collectives import book, hierarchical, in_network, point_to_point, ring, switch, tree
 from costmodel.equations.kernels import roofline
 from costmodel.symbolic import compile_math
+from costmodel.symbolic.reference import chapters
 from costmodel.topology.machine import parse_machine
+from tests.published import book_exercises
 
 HERE = Path(__file__).parent
 CASES = yaml.safe_load((HERE / "scaling_book_collectives.yaml").read_text(encoding="utf-8"))
 OMITTED = yaml.safe_load((HERE / "scaling_book_omitted.yaml").read_text(encoding="utf-8"))
-FILES = (roofline, book, hierarchical, in_network, point_to_point, ring, switch, tree)
+FILES = (book_exercises, roofline, book, hierarchical, in_network, point_to_point, ring, switch, tree)
 KEYS = {"id", "source", "why", "quantity", "inputs", "machine", "link", "over", "expected", "tolerance"}
 
 
@@ -56,3 +58,8 @@ def test_every_case_is_carried_or_left_out_for_a_reason():
     assert len(set(names)) == len(names)
     for chapter, left_out in OMITTED.items():
         assert all(reason for reason in left_out.values()), chapter
+
+
+@pytest.mark.parametrize("chapter", chapters(book_exercises))
+def test_units_of_exercises_balance(chapter):
+    assert chapter.system.check() == []
