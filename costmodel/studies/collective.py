@@ -17,6 +17,7 @@ from costmodel.catalog.units import ELEMENT_BYTES, parse_size
 from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
 from costmodel.studies.messages import messages
+from costmodel.studies.ties import TIE
 from costmodel.studies.timings import Group, Routing, Timing, timings
 from costmodel.topology.machine import parse_machine
 
@@ -59,8 +60,6 @@ PAYLOADS = {
 ROUTED = ("dispatch", "combine")
 PLACES = ("send-recv", "host-load")
 DTYPE = "bf16"
-TIE = 0.05
-"""Times that differ by less are not told apart by a model of this kind."""
 
 _LARGEST = 2**63
 

@@ -16,12 +16,11 @@ from costmodel.search.grid import Grid
 from costmodel.search.layout import Layout
 from costmodel.studies.estimate import TIME_ITEMS, Estimate, estimate
 from costmodel.studies.question import Question, ask, require_legal, searched
+from costmodel.studies.ties import TIE
 from costmodel.studies.train import assumptions
 from costmodel.studies.training_tables import details
 from costmodel.topology.machine import parse_machine
 
-TIE = 0.05
-"""Layouts this close to the best are not told apart: no model of this kind is nearer to measurements."""
 FRONT_STEP = 0.02
 """Along the Pareto front, a layout is shown when its step is this much slower than that of the one before."""
 MOST_OF_FRONT = 8
@@ -51,7 +50,7 @@ class TooBig:
 class PlanAnswer:
     """The best layouts, fastest first, and what the search saw beside them.
 
-    `ties` counts the layouts within 5% of the best; `front` trades step time for memory; `too_big` are faster but do not fit;
+    `ties` counts the layouts within `TIE` of the best; `front` trades step time for memory; `too_big` are faster but do not fit;
     `remedy` says what would fit when nothing does. `inside_domain` is the best with tensor parallelism inside one fast domain,
     as nearly everybody runs it, when the best of all spreads it further.
     """
@@ -139,8 +138,8 @@ class PlanAnswer:
         columns = ("", "layout", "step", "slower", "MFU", "memory")
         if self.remedy:
             return Table("Smallest layouts, none of which fits", columns, rows, (self.remedy,))
-        tied = f"{self.ties:,} layouts lie within 5% of the best: such a model does not tell them apart"
-        notes = [tied if self.ties > 1 else "no other layout lies within 5% of the best"]
+        tied = f"{self.ties:,} layouts lie within {TIE:.0%} of the best: such a model does not tell them apart"
+        notes = [tied if self.ties > 1 else f"no other layout lies within {TIE:.0%} of the best"]
         notes += [] if len(self.best) < 2 else [why(self.best)]
         if self.inside_domain:
             inside = self.inside_domain
