@@ -26,30 +26,6 @@ def members_in_block(degree: int, stride: int, block: int) -> tuple[int, int]:
     return max(1, common // stride), min(degree, -(-block // stride))
 
 
-def blocks_touched(degree: int, stride: int, block: int) -> tuple[int, int]:
-    """How many blocks a group touches: the fewest, and the most."""
-    if stride >= block:
-        return degree, degree
-    common = gcd(stride * degree, block)
-    return 1 + (degree - 1) * stride // block, 1 - (-(stride * degree - max(stride, common)) // block)
-
-
-def groups_in_block(degree: int, stride: int, block: int) -> int:
-    """At most how many groups have a member in one block."""
-    period = stride * degree
-    return min(block, stride * (1 - (-(block - gcd(period, block)) // period)))
-
-
-def keeps_rails(degree: int, stride: int, domain: int) -> bool:
-    """Whether the members of a group have the same places in every domain of `domain` ranks.
-
-    Its traffic between domains then stays on its own rails: NIC i of one domain talks to NIC i of another.
-    """
-    period = stride * degree
-    inside = domain % period == 0
-    return degree == 1 or stride % domain == 0 or inside or (domain % stride == 0 and period % domain == 0)
-
-
 def launch_latency(machine: Machine) -> float:
     """Seconds from the call of a collective to its first byte; raises InputError where the chip does not say."""
     launch = machine.chip.attainable.get("launch")
