@@ -6,6 +6,7 @@ import shlex
 import pytest
 import typer
 
+from costmodel.catalog.catalog import Catalog
 from costmodel.cli.app import build
 from costmodel.cli.boundary import run
 
@@ -50,3 +51,17 @@ def test_every_example_works(line, tmp_path, monkeypatch, capsys):
 def test_the_help_of_a_machine_command_names_the_clusters(capsys):
     run(["train", "--help"])
     assert "dgx-h100," in capsys.readouterr().out
+
+
+def test_help_names_the_defaults_of_the_catalog():
+    """What an option says is taken without it is what hardware/assumptions/workload.yaml has."""
+    taken = {name: number.value for name, number in Catalog.open().assumptions("workload").items()}
+    said = {parameter.name: parameter.help for parameter in COMMANDS["train",].params}
+    words = {
+        "seq": f"default {taken['sequence_length']:.0f},",
+        "batch": f"default {taken['batch_tokens'] / 1e6:g}M tokens, {taken['batch_tokens_large'] / 1e6:g}M from "
+        f"{taken['large_model_parameters'] / 1e9:g}B parameters on",
+        "tokens": f"default {taken['train_tokens'] / 1e12:g}T.",
+    }
+    for option, text in words.items():
+        assert text in said[option]
