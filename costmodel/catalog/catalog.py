@@ -237,8 +237,8 @@ def _check_holds_entries(folder: Path) -> None:
         if is_read(inside):
             return
         lost = lost or f"; {inside.as_posix()[:100]!r} is none of these"
-    expected = " or ".join(f"{name}/NAME.yaml" for name in FOLDERS)
-    raise InputError(f"the catalog folder {str(folder)[:200]!r} holds no entries, {expected}{lost}")
+    expected = ", ".join(f"{name}/NAME.yaml" for name in FOLDERS)
+    raise InputError(f"the catalog folder {str(folder)[:200]!r} holds no entries; expected {expected}{lost}")
 
 
 def is_read(inside: Path) -> bool:

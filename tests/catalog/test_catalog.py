@@ -301,7 +301,7 @@ def test_a_file_that_no_entry_can_be_called_after(folder, problems, file, asked)
 
 
 def test_a_folder_without_entries_is_refused(tmp_path):
-    expected = "holds no entries, clusters/NAME.yaml or chips/NAME.yaml or "
+    expected = "holds no entries; expected clusters/NAME.yaml, chips/NAME.yaml, "
     with pytest.raises(InputError, match=expected):
         Catalog.open(tmp_path)
     (tmp_path / "hardware" / "chips").mkdir(parents=True)

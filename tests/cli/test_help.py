@@ -2,11 +2,12 @@
 
 import re
 import shlex
+import shutil
 
 import pytest
 import typer
 
-from costmodel.catalog.catalog import Catalog
+from costmodel.catalog.catalog import Catalog, shipped
 from costmodel.cli.app import build
 from costmodel.cli.boundary import run
 
@@ -41,7 +42,8 @@ def test_every_command_and_option_is_explained(path):
 def test_every_example_works(line, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("COSTMODEL_CATALOG", raising=False)
-    (tmp_path / "my-hardware").mkdir()
+    (tmp_path / "my-hardware" / "links").mkdir(parents=True)
+    shutil.copy(shipped("hardware") / "links" / "nvlink4.yaml", tmp_path / "my-hardware" / "links")
     assert run(shlex.split(line)[1:]) == 0
     shown = capsys.readouterr()
     assert shown.err == ""
