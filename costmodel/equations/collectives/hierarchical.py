@@ -1,5 +1,6 @@
 """Fast domains joined by slower links: nodes with NICs, fat trees, slices over a data-centre network."""
 
+from costmodel.equations.collectives.backwards import ThereAndBack
 from costmodel.equations.collectives.fabric import SliceShare
 from costmodel.equations.collectives.ring import Ring
 from costmodel.equations.collectives.sources import BOOK_GPUS, LOWER_BOUND
@@ -57,22 +58,7 @@ class Hierarchical(Chapter):
         seconds, all_gather_latency + all_gather_bandwidth, "along the rails, then inside", source=COUNTED
     )
 
-    reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards", source=COUNTED)
-    reduce_scatter_bandwidth = equation(seconds, all_gather_bandwidth, "the all-gather run backwards", source=COUNTED)
-    reduce_scatter = equation(
-        seconds, reduce_scatter_latency + reduce_scatter_bandwidth, "the all-gather run backwards", source=COUNTED
-    )
-
-    all_reduce_latency = equation(seconds, reduce_scatter_latency + all_gather_latency, "both phases", source=COUNTED)
-    all_reduce_bandwidth = equation(
-        seconds, reduce_scatter_bandwidth + all_gather_bandwidth, "both phases", source=COUNTED
-    )
-    all_reduce = equation(
-        seconds,
-        reduce_scatter + all_gather,
-        "reduce-scatter inside, all-reduce along the rails, all-gather inside",
-        source=COUNTED,
-    )
+    back = part(ThereAndBack, shared=True)
 
 
 class HierarchicalPipelined(Chapter):
@@ -137,17 +123,7 @@ class MultiChannelRing(Chapter):
         seconds, all_gather_latency + all_gather_bandwidth, "once round, less one step", source=COUNTED
     )
 
-    reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards")
-    reduce_scatter_bandwidth = equation(seconds, all_gather_bandwidth, "the all-gather run backwards", source=COUNTED)
-    reduce_scatter = equation(
-        seconds, reduce_scatter_latency + reduce_scatter_bandwidth, "the all-gather run backwards", source=COUNTED
-    )
-
-    all_reduce_latency = equation(seconds, reduce_scatter_latency + all_gather_latency, "twice round")
-    all_reduce_bandwidth = equation(
-        seconds, reduce_scatter_bandwidth + all_gather_bandwidth, "twice round", source=COUNTED
-    )
-    all_reduce = equation(seconds, reduce_scatter + all_gather, "twice round", source=COUNTED)
+    back = part(ThereAndBack, shared=True)
 
 
 class FatTree(Chapter):
@@ -357,14 +333,4 @@ class MultiSlice(Chapter):
         seconds, all_gather_latency + all_gather_bandwidth, "between the slices, then inside", source=COUNTED
     )
 
-    reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards")
-    reduce_scatter_bandwidth = equation(seconds, all_gather_bandwidth, "the all-gather run backwards", source=COUNTED)
-    reduce_scatter = equation(
-        seconds, reduce_scatter_latency + reduce_scatter_bandwidth, "the all-gather run backwards", source=COUNTED
-    )
-
-    all_reduce_latency = equation(seconds, reduce_scatter_latency + all_gather_latency, "both phases")
-    all_reduce_bandwidth = equation(
-        seconds, reduce_scatter_bandwidth + all_gather_bandwidth, "both phases", source=COUNTED
-    )
-    all_reduce = equation(seconds, reduce_scatter + all_gather, "inside, between the slices, inside", source=COUNTED)
+    back = part(ThereAndBack, shared=True)

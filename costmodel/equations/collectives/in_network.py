@@ -1,5 +1,6 @@
 """Switches that add and copy: NVLink SHARP (NVLS) inside a domain, SHARP (CollNet) over the network."""
 
+from costmodel.equations.collectives.backwards import RunBackwards
 from costmodel.equations.collectives.ring import Ring
 from costmodel.equations.collectives.sources import NCCL, SHARP, SMALL_CHUNKS
 from costmodel.equations.collectives.tree import DoubleBinaryTree
@@ -37,13 +38,7 @@ class Nvls(Chapter):
         seconds, all_gather_latency + all_gather_bandwidth, "every shard is multicast", source=COUNTED
     )
 
-    reduce_scatter_latency = equation(seconds, all_gather_latency, "one reduction", source=COUNTED)
-    reduce_scatter_bandwidth = equation(
-        seconds, all_gather_bandwidth, "all parts, the own one too, out of every port", source=COUNTED
-    )
-    reduce_scatter = equation(
-        seconds, reduce_scatter_latency + reduce_scatter_bandwidth, "every shard is reduced", source=COUNTED
-    )
+    back = part(RunBackwards, shared=True)
 
 
 class NvlsWithoutOwnTraffic(Chapter):

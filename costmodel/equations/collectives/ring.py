@@ -1,5 +1,6 @@
 """Ranks in a line: rings with one or both directions in use, and the open path that is left without a wraparound link."""
 
+from costmodel.equations.collectives.backwards import ThereAndBack
 from costmodel.equations.collectives.sources import LINK_BY_LINK as COUNTED
 from costmodel.equations.collectives.sources import THAKUR
 from costmodel.symbolic import (
@@ -114,17 +115,7 @@ class TwoWayRing(Chapter):
         seconds, all_gather_latency + all_gather_bandwidth, "every rank gets all shards", source=COUNTED
     )
 
-    reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards", source=COUNTED)
-    reduce_scatter_bandwidth = equation(seconds, all_gather_bandwidth, "the all-gather run backwards", source=COUNTED)
-    reduce_scatter = equation(
-        seconds, reduce_scatter_latency + reduce_scatter_bandwidth, "the all-gather run backwards", source=COUNTED
-    )
-
-    all_reduce_latency = equation(seconds, reduce_scatter_latency + all_gather_latency, "both phases", source=COUNTED)
-    all_reduce_bandwidth = equation(
-        seconds, reduce_scatter_bandwidth + all_gather_bandwidth, "both phases", source=COUNTED
-    )
-    all_reduce = equation(seconds, reduce_scatter + all_gather, "reduce-scatter, then all-gather", source=COUNTED)
+    back = part(ThereAndBack, shared=True)
 
     all_to_all_latency = equation(seconds, hops * alpha, "the farthest block goes half way round", source=COUNTED)
     all_to_all_bandwidth = equation(
@@ -205,17 +196,7 @@ class Path(Chapter):
         seconds, all_gather_latency + all_gather_bandwidth, "every rank gets all shards", source=COUNTED
     )
 
-    reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards", source=COUNTED)
-    reduce_scatter_bandwidth = equation(seconds, all_gather_bandwidth, "the all-gather run backwards", source=COUNTED)
-    reduce_scatter = equation(
-        seconds, reduce_scatter_latency + reduce_scatter_bandwidth, "the all-gather run backwards", source=COUNTED
-    )
-
-    all_reduce_latency = equation(seconds, reduce_scatter_latency + all_gather_latency, "both phases", source=COUNTED)
-    all_reduce_bandwidth = equation(
-        seconds, reduce_scatter_bandwidth + all_gather_bandwidth, "both phases", source=COUNTED
-    )
-    all_reduce = equation(seconds, reduce_scatter + all_gather, "reduce-scatter, then all-gather", source=COUNTED)
+    back = part(ThereAndBack, shared=True)
 
     all_to_all_latency = equation(seconds, (n - 1) * alpha, "from one end to the other", source=COUNTED)
     all_to_all_bandwidth = equation(

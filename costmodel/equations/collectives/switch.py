@@ -1,5 +1,6 @@
 """Ranks on a non-blocking switch: each has one port that sends W and receives W at once, to and from anybody."""
 
+from costmodel.equations.collectives.backwards import RunBackwards
 from costmodel.equations.collectives.sources import BRUCK, RABENSEIFNER, THAKUR
 from costmodel.equations.collectives.sources import PORT_BY_PORT as COUNTED
 from costmodel.symbolic import (
@@ -110,11 +111,7 @@ class Bruck(Chapter):
         seconds, all_gather_latency + all_gather_bandwidth, "every rank gets all shards", source=BRUCK
     )
 
-    reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards", source=BRUCK)
-    reduce_scatter_bandwidth = equation(seconds, all_gather_bandwidth, "the all-gather run backwards", source=BRUCK)
-    reduce_scatter = equation(
-        seconds, reduce_scatter_latency + reduce_scatter_bandwidth, "the all-gather run backwards", source=BRUCK
-    )
+    back = part(RunBackwards, shared=True)
 
 
 class Direct(Chapter):
@@ -131,13 +128,7 @@ class Direct(Chapter):
         seconds, all_gather_latency + all_gather_bandwidth, "every rank reads all shards", source=COUNTED
     )
 
-    reduce_scatter_latency = equation(seconds, all_gather_latency, "one step", source=COUNTED)
-    reduce_scatter_bandwidth = equation(
-        seconds, all_gather_bandwidth, "all other ranks' parts through the port", source=COUNTED
-    )
-    reduce_scatter = equation(
-        seconds, reduce_scatter_latency + reduce_scatter_bandwidth, "every rank reads its part of all", source=COUNTED
-    )
+    back = part(RunBackwards, shared=True)
 
 
 class OneShot(Chapter):

@@ -5,6 +5,7 @@ many chips of other groups lie between two of its own) and by whether the factor
 the numbers that the times are made of.
 """
 
+from costmodel.equations.collectives.backwards import ThereAndBack
 from costmodel.equations.collectives.sources import CABLE_BY_CABLE as COUNTED
 from costmodel.symbolic import (
     Chapter,
@@ -162,17 +163,7 @@ class AlongAxes(Chapter):
         seconds, all_gather_latency + all_gather_bandwidth, "every rank gets all shards", source=COUNTED
     )
 
-    reduce_scatter_latency = equation(seconds, all_gather_latency, "the all-gather run backwards")
-    reduce_scatter_bandwidth = equation(seconds, all_gather_bandwidth, "the all-gather run backwards", source=COUNTED)
-    reduce_scatter = equation(
-        seconds, reduce_scatter_latency + reduce_scatter_bandwidth, "the all-gather run backwards", source=COUNTED
-    )
-
-    all_reduce_latency = equation(seconds, reduce_scatter_latency + all_gather_latency, "both phases")
-    all_reduce_bandwidth = equation(
-        seconds, reduce_scatter_bandwidth + all_gather_bandwidth, "both phases", source=COUNTED
-    )
-    all_reduce = equation(seconds, reduce_scatter + all_gather, "reduce-scatter, then all-gather", source=COUNTED)
+    back = part(ThereAndBack, shared=True)
 
 
 class Torus(Chapter):
