@@ -78,14 +78,6 @@ class Algorithm:
         """Names of the equations of an operation: its time, the latency part and the bandwidth part of it."""
         return operation, f"{operation}_latency", f"{operation}_bandwidth"
 
-    def approximate(self, operation: str) -> str:
-        """Why the form of an operation is not exact; empty where it is."""
-        return self.chapter.system[operation].approximate
-
-    def source(self, operation: str) -> str:
-        """Where the form of an operation comes from."""
-        return self.chapter.system[operation].source
-
 
 ALGORITHMS: tuple[Algorithm, ...] = (
     Algorithm("ring", Ring),
