@@ -132,6 +132,7 @@ def parse_machine(on: str, slices: int, catalog: Entries) -> Machine:
 
     Raises InputError with the nearest valid choice when the name is unknown or the size cannot be had.
     """
+    InputError.unless(on, str, "a machine is named by text such as 'dgx-h100:512'")
     name, size = _split_name(on)
     cluster, numbers = _cluster(name, size, on, catalog)
     torus = cluster.scale_up.kind == "torus"
