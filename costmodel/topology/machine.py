@@ -133,7 +133,7 @@ def parse_machine(on: str, slices: int, catalog: Entries) -> Machine:
     Raises InputError with the nearest valid choice when the name is unknown or the size cannot be had.
     """
     InputError.unless(on, str, "a machine is named by text such as 'dgx-h100:512'")
-    name, size = _split_name(on)
+    name, size = _split_name(on, catalog)
     cluster, numbers = _cluster(name, size, on, catalog)
     torus = cluster.scale_up.kind == "torus"
     if slices < 1:
@@ -159,17 +159,27 @@ def parse_machine(on: str, slices: int, catalog: Entries) -> Machine:
     return Machine(cluster, chip, host_link, chips, dimensions, slices, on, notes)
 
 
-def _split_name(on: str) -> tuple[str, str | None]:
+def _split_name(on: str, catalog: Entries) -> tuple[str, str | None]:
     """The name of a cluster and, after a colon, the text of its size."""
     plain = unicodedata.normalize("NFKC", on)
     squeezed = re.sub(r"\s+", "", plain)
     if not squeezed or len(on) > 100:
         raise InputError("expected a cluster and its size, such as dgx-h100:512 or tpu-v5p:8x8x8")
     if squeezed != on:
-        hint = f"did you mean {squeezed}?" if re.fullmatch(r"[\w.:-]+", squeezed, re.ASCII) else "such as dgx-h100:512"
-        raise InputError(f"{on!r} has spaces or unusual characters; {hint}")
+        # Between digits a space may stand for anything: 8 8 is hardly 88.
+        hint = "" if re.search(r"[0-9]\s+[0-9]", plain) else _did_you_mean(squeezed, catalog)
+        raise InputError(f"{on!r} has spaces or unusual characters; {hint or 'write it like dgx-h100:512'}")
     name, colon, size = on.partition(":")
     return name, size if colon else None
+
+
+def _did_you_mean(on: str, catalog: Entries) -> str:
+    """The end of a sentence that asks whether `on` is meant; nothing when there is no such machine either."""
+    try:
+        parse_machine(on, 1, catalog)
+    except InputError:
+        return ""
+    return f"did you mean {on}?"
 
 
 def _cluster(name: str, size: str | None, on: str, catalog: Entries) -> tuple[Cluster, tuple[int, ...]]:
@@ -186,9 +196,10 @@ def _cluster(name: str, size: str | None, on: str, catalog: Entries) -> tuple[Cl
     parts = size.lower().split("x")
     if not all(re.fullmatch(r"[0-9]{1,9}", part) and int(part) > 0 for part in parts):
         forms = " or ".join(f"{cluster.name}:{form}" for form in _forms(cluster))
-        meant = "x".join(re.findall(r"[1-9][0-9]{0,6}", size)) if re.fullmatch(r"[x0-9]{1,30}", size) else ""
-        hint = f"; did you mean {cluster.name}:{meant}?" if meant and not any(len(part) > 7 for part in parts) else ""
-        raise InputError(f"{on[:60]!r} has no usable size: write {forms}{hint}")
+        meant = [part for part in parts if part]
+        slipped = meant != parts and all(re.fullmatch(r"[1-9][0-9]{0,8}", part) for part in meant)
+        hint = _did_you_mean(f"{cluster.name}:{'x'.join(meant)}", catalog) if meant and slipped else ""
+        raise InputError(f"{on[:60]!r} has no usable size: write {forms}" + (f"; {hint}" if hint else ""))
     return cluster, tuple(int(part) for part in parts)
 
 
@@ -220,7 +231,8 @@ def _named_slice(name: str, catalog: Entries) -> tuple[Cluster, tuple[int, ...]]
         counts = [n * scale_up.chips_in_slice_name for n in shapes_of.nearest_counts(scale_up, chips)]
         what = "cores, two a chip" if scale_up.chips_in_slice_name == 2 else "chips"
         choices = " or ".join(f"{prefix}-{n}" for n in counts)
-        raise InputError(f"there is no slice {name[:60]!r} (the number counts {what}); the nearest are {choices}")
+        verb = "is" if len(counts) == 1 else "are"
+        raise InputError(f"there is no slice {name[:60]!r} (the number counts {what}); the nearest {verb} {choices}")
     return cluster, (chips,)
 
 
@@ -338,11 +350,12 @@ def _why_not_chips(cluster: Cluster, chips: int) -> str:
     chips = min(chips, LARGEST_MACHINE)
     below = next((n for n in range(chips - 1, 0, -1) if _even_domains(cluster, n)), 0)
     above = next((n for n in range(chips + 1, chips + 64 * host) if _even_domains(cluster, n)), 0)
-    near = " or ".join(f"{cluster.name}:{n}" for n in (below, above) if n)
+    counts = [n for n in (below, above) if n]
+    near = ("are " if len(counts) > 1 else "is ") + " or ".join(f"{cluster.name}:{n}" for n in counts)
     if chips % host:
-        return f"{chips} chips are not whole hosts of {cluster.name}, {host} chips each; the nearest are {near}"
+        return f"{chips} chips are not whole hosts of {cluster.name}, {host} chips each; the nearest {near}"
     return (
-        f"{chips} chips do not spread evenly over domains of {cluster.scale_up.size} chips; the nearest are {near}, "
+        f"{chips} chips do not spread evenly over domains of {cluster.scale_up.size} chips; the nearest {near}, "
         f"or say how many chips of each domain to use, such as {cluster.name}:4x{cluster.scale_up.size // 2}"
     )
 

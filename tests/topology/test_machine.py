@@ -124,6 +124,10 @@ def test_how_the_text_was_read_is_said():
         ("dgx-h100:8xx8", 1, "did you mean dgx-h100:8x8?"),
         ("dgx-h100:", 1, "no usable size"),
         ("dgx-h100: 8", 1, "did you mean dgx-h100:8?"),
+        ("dgx-h100:8 8", 1, "has spaces or unusual characters; write it like dgx-h100:512"),
+        ("dgx-h100:4M\n", 1, "has spaces or unusual characters; write it like dgx-h100:512"),
+        ("dgx-h100:\n", 1, "has spaces or unusual characters; write it like dgx-h100:512"),
+        ("tpu-v5p:4xx4x4", 1, "did you mean tpu-v5p:4x4x4?"),
         ("dgx-h100:\N{FULLWIDTH DIGIT FIVE}12", 1, "did you mean dgx-h100:512?"),
         ("dgx-h100:\N{DEVANAGARI DIGIT FOUR}x8", 1, "no usable size"),
         ("dgx-h100:4x16", 1, "dgx-h100:4x8"),
@@ -147,7 +151,7 @@ def test_how_the_text_was_read_is_said():
         ("tpu-v5e:16x32", 1, "tpu-v5e:16x16"),
         ("tpu-v5e:4x16", 1, "the shapes are"),
         ("v5p-1000", 1, "v5p-896 or v5p-1024"),
-        ("v5p-7", 1, "v5p-8"),
+        ("v5p-7", 1, "the nearest is v5p-8"),
         ("v6e-96", 1, "v6e-64 or v6e-128"),
         ("trainium2:4x4", 2, "leave out --slices"),
     ],
@@ -178,8 +182,13 @@ def test_any_text_is_a_machine_or_an_error_with_good_advice(on, slices):
         assert made.slices == slices
         return
     assert message.isprintable()
-    if "did you mean" not in message:
-        check_advice(message)
+    check_advice(message)
+
+
+@pytest.mark.parametrize("on", ["tpu-v5p:x4x4", "tpu-v5p:0x4x4", "tpu-v5p:0x4x4x4", "dgx-h100:9x"])
+def test_what_was_meant_is_not_guessed_where_there_is_no_such_machine(on):
+    with pytest.raises(InputError, match=r"no usable size: write [^;]*$"):
+        machine(on)
 
 
 @given(st.sampled_from(["dgx-h100", "gb200-nvl72", "tight", "tighter"]), st.integers(1, 4000))
