@@ -6,7 +6,7 @@ Three quantities, which people confuse: *allocated* is what the tensors take, *r
 
 from costmodel.equations.axes import PHASE, STAGE
 from costmodel.equations.parallelism.layout import Layout
-from costmodel.equations.parallelism.pipeline import InFlight
+from costmodel.equations.parallelism.in_flight import InFlight
 from costmodel.symbolic import (
     BYTE,
     Chapter,
@@ -108,7 +108,7 @@ class Memory(Chapter):
 
     stage_weights = equation(
         bytes_,
-        layout.stage_parameters * weight_bytes / select(layout.weights_sharded > 0, dp, 1),
+        flight.weight_versions * layout.stage_parameters * weight_bytes / select(layout.weights_sharded > 0, dp, 1),
         "weights of a stage on a rank",
         source="Rajbhandari et al. 2020, figure 1",
     )

@@ -11,6 +11,7 @@ from costmodel.equations.parallelism.data import FullySharded, GradientSync, Sha
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.legality import Legality
 from costmodel.equations.parallelism.pipeline import Pipeline
+from costmodel.equations.parallelism.schedules import by_schedule
 from costmodel.equations.parallelism.tensor import TensorParallel
 from costmodel.symbolic import (
     Chapter,
@@ -88,6 +89,11 @@ class Step(Chapter):
         + accumulation.accumulation,
         "a layer, backward, before FSDP",
     )
+    layer_weight_gradient = equation(
+        seconds,
+        layer.weight_gradient_compute + accumulation.accumulation,
+        "of this, what the gradient of the inputs does not wait for",
+    )
     sharded = part(
         FullySharded,
         dp=dp,
@@ -114,15 +120,16 @@ class Step(Chapter):
         wire_factor=fsdp_wire_factor,
         hidden_share=fsdp_hidden_share,
     )
+    head_share = equation(count, 1 / layout.weight_copies, "share of the micro-batches whose head a rank with a head has")
     last_work = equation(seconds, layer.loss_compute + tables.exposed, "head and loss, and FSDP's traffic for them")
     # Only two kinds of stage can be the slowest: one with the most layers, and the one with the head.
     most_layers = equation(count, worst(layout.stage_layers, STAGE), "layers of the fullest stage")
     head_layers = equation(
-        count, total(layout.stage_layers * layout.has_head, STAGE), "layers of the stage with the head"
+        count, head_share * total(layout.stage_layers * layout.has_head, STAGE), "layers of the stage with the head"
     )
     full_stage_time = equation(seconds, most_layers * layer_time, "a micro-batch on the fullest stage, both ways")
     head_stage_time = equation(
-        seconds, head_layers * layer_time + last_work, "a micro-batch on the stage with the head"
+        seconds, head_layers * layer_time + head_share * last_work, "a micro-batch on the stage with the head"
     )
     slowest_stage = equation(seconds, largest(full_stage_time, head_stage_time), "a micro-batch on the slowest stage")
     all_stages = equation(seconds, layout.layers * layer_time + last_work, "a micro-batch on all stages together")
@@ -133,8 +140,10 @@ class Step(Chapter):
         micro_batches=m,
         slowest=slowest_stage,
         all_stages=all_stages,
-        pass_forward=mean_layers * layer_forward,
-        pass_backward=mean_layers * layer_backward,
+        layers=mean_layers,
+        forward=layer_forward,
+        input_gradient=layer_backward - layer_weight_gradient,
+        weight_gradient=layer_weight_gradient,
         send=pp_send,
     )
     sync = part(
@@ -153,9 +162,11 @@ class Step(Chapter):
     exposed_sync = equation(
         seconds, sync.exposed_gradient + sync.exposed_weight, "gradient and weight traffic that shows"
     )
-    step_time = equation(
-        seconds, pipeline.total + exposed_sync + accumulation.update + step_overhead, "one optimizer step"
+    updates = equation(
+        count, by_schedule(layout.schedule, {"pipedream": m}, others=1), "times that the optimizer runs in a step"
     )
+    optimizer = equation(seconds, updates * accumulation.update, "of the optimizer in a step")
+    step_time = equation(seconds, pipeline.total + exposed_sync + optimizer + step_overhead, "one optimizer step")
 
     # The step item by item: what the slowest stage does, and what it waits for. They add up to step_time.
     head_is_slowest = equation(
@@ -173,7 +184,7 @@ class Step(Chapter):
         "norms, activations, residuals, accumulation of gradients",
     )
     time_loss = equation(
-        seconds, m * head_is_slowest * layer.loss_compute, "head and loss, where the slowest stage has them"
+        seconds, m * head_is_slowest * head_share * layer.loss_compute, "head and loss, where the slowest stage has them"
     )
     time_recompute = equation(seconds, layer_passes * layer.recomputed_compute, "forward work run again")
     time_tp = equation(
@@ -183,13 +194,13 @@ class Step(Chapter):
     )
     time_fsdp = equation(
         seconds,
-        layer_passes * (sharded.exposed_forward + sharded.exposed_backward) + m * head_is_slowest * tables.exposed,
+        layer_passes * (sharded.exposed_forward + sharded.exposed_backward) + m * head_is_slowest * head_share * tables.exposed,
         "FSDP traffic",
     )
     time_pp = equation(seconds, pipeline.sends, "messages between stages")
     time_dp = equation(seconds, exposed_sync, "gradient and weight traffic")
     time_bubble = equation(seconds, pipeline.bubble, "pipeline bubble")
-    time_optimizer = equation(seconds, accumulation.update, "optimizer")
+    time_optimizer = equation(seconds, optimizer, "optimizer")
     time_other = equation(seconds, step_overhead, "data, logging, clipping")
 
     # Communication in all, shown or hidden
@@ -205,7 +216,7 @@ class Step(Chapter):
     )
     total_fsdp = equation(
         seconds,
-        layer_passes * (sharded.forward + sharded.backward) + m * head_is_slowest * tables.total,
+        layer_passes * (sharded.forward + sharded.backward) + m * head_is_slowest * head_share * tables.total,
         "FSDP traffic, hidden or not",
     )
     total_dp = equation(seconds, sync.gradient + sync.weight, "gradient and weight traffic, hidden or not")

@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from costmodel.search.layout import RECOMPUTE, SCHEDULES, Layout
+from costmodel.search.layout import FOLDED, RECOMPUTE, SCHEDULES, Layout
 
 MOST_MICRO_BATCH = 64
 MOST_CHUNKS = 16
 LIMITS = {"tp": 64, "pp": 64}
 """Degrees that are tried: beyond them a layer or a pipeline is cut finer than anybody runs."""
+
+CHUNKED = ("interleaved", "breadth-first", "interleaved-zb")
+"""Schedules that take any number of chunks a stage, two or more."""
+TRIED = ("1f1b", "interleaved", "zb-h1", "zb-v")
+"""Schedules that `plan` tries. gpipe and breadth-first hold all micro-batches at once; interleaved-zb, zb-h2, zb-1p and zb-2p are zb-h1
+or zb-v for more memory or by a search; v-half and v-min lose in every micro-batch; dualpipe, dualpipev and chimera pay off when
+communication of experts hides; pipedream's change the mathematics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +29,8 @@ class Candidates:
     zeros: tuple[int, ...] = (0, 1, 2, 3)
     recomputes: tuple[str, ...] = RECOMPUTE
     sequence_parallel: tuple[bool, ...] = (False, True)
+    groups: tuple[int, ...] = ()
+    """Micro-batches of an interleaved group, one a schedule; as many as stages when left out."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -40,6 +49,7 @@ class Candidates:
             "micro_batch_size": self.micro_batches,
             "schedule": [SCHEDULES.index(schedule) for schedule, _ in self.schedules],
             "virtual_stages": [chunks for _, chunks in self.schedules],
+            "group_size": self.groups or [0] * len(self.schedules),
             **_sharding(self.zeros),
             "recompute": [RECOMPUTE.index(recompute) for recompute in self.recomputes],
             "sequence_parallel": [int(on) for on in self.sequence_parallel],
@@ -59,16 +69,22 @@ class Candidates:
             recompute=self.recomputes[recompute],
             schedule=self.schedules[schedule][0],
             placement=placement,
+            group=self.groups[schedule] if self.groups else 0,
         )
 
 
-def candidates(layers: int, global_batch: int) -> Candidates:
-    """What is worth trying for a model of so many layers and a batch of so many sequences."""
+def candidates(layers: int, global_batch: int, schedules: Sequence[str] = TRIED) -> Candidates:
+    """What is worth trying for a model of so many layers and a batch of so many sequences, with these pipeline schedules."""
     micro_batches = tuple(
         size for size in _powers_of_two(min(MOST_MICRO_BATCH, global_batch)) if global_batch % size == 0
     )
     chunks = [v for v in range(2, MOST_CHUNKS + 1) if layers % v == 0 or (layers + 2) % v == 0]
-    return Candidates(micro_batches, (("1f1b", 1), *(("interleaved", v) for v in chunks)))
+    rows = (
+        (schedule, v)
+        for schedule in schedules
+        for v in (chunks if schedule in CHUNKED else (2,) if schedule in FOLDED else (1,))
+    )
+    return Candidates(micro_batches, tuple(rows))
 
 
 def only(layout: Layout) -> Candidates:
@@ -79,6 +95,7 @@ def only(layout: Layout) -> Candidates:
         zeros=(layout.zero,),
         recomputes=(layout.recompute,),
         sequence_parallel=(layout.sequence_parallel,),
+        groups=(layout.group,),
     )
 
 

@@ -13,17 +13,20 @@ from costmodel.generated.labels import CHOICES
 
 SCHEDULES, RECOMPUTE = CHOICES["schedule"], CHOICES["recompute"]
 DEFAULT_PLACEMENT = "tp-dp-pp"
+FOLDED = ("zb-v", "v-half", "v-min", "dualpipev")
+"""Schedules that take two chunks a stage, no more and no fewer."""
 
 KEYS = {
     "tp": "tensor-parallel ranks (default 1)",
     "pp": "pipeline stages (default 1)",
     "dp": "data-parallel ranks (default: what is left of the chips)",
-    "v": "chunks of layers on each stage, for interleaving (default 1)",
+    "v": "chunks of layers on each stage, for interleaving (default 1, or 2 for a schedule that takes no other)",
     "mbs": "sequences of a micro-batch (default 1)",
     "zero": "0 DDP, 1 optimizer states shared, 2 gradients too, 3 weights too, as FSDP (default 1, or 0 when dp is 1)",
     "sp": "Megatron sequence parallelism, 1 or 0 (default 1 when tp is over 1)",
     "recompute": "none, selective (every second product) or full (default none)",
-    "schedule": "1f1b or interleaved (default 1f1b, or interleaved when v is over 1)",
+    "schedule": f"{', '.join(SCHEDULES)} (default 1f1b, or interleaved when v is over 1)",
+    "group": "micro-batches that go through a chunk together when interleaved (default pp)",
     "placement": "an order, fastest links first (tp-dp-pp), or the ranks on each dimension (domain:tp8/network:dp16.pp4)",
 }
 _WORD = re.compile(r"(?P<key>[^=\s]+)=(?P<value>\S+)")
@@ -44,6 +47,8 @@ class Layout:
     recompute: str
     schedule: str
     placement: str
+    group: int = 0
+    """0: as many as stages, which the text leaves out."""
 
     def __str__(self) -> str:
         return f"{self.without_placement} placement={self.placement}"
@@ -53,7 +58,7 @@ class Layout:
         """The text as far as it fits a column; the placement is the longest word and mostly the default."""
         return (
             f"tp={self.tp} pp={self.pp} dp={self.dp} v={self.virtual_stages} mbs={self.micro_batch_size} zero={self.zero}"
-            f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule}"
+            f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule}{f' group={self.group}' if self.group else ''}"
         )
 
     @property
@@ -84,7 +89,7 @@ def parse_layout(text: str, chips: int) -> Layout:
     dp = _degree(given, "dp", chips // (tp * pp) or 1)
     if tp * pp * dp != chips:
         raise InputError(_not_multiplying_out(tp, pp, dp, chips))
-    chunks = _degree(given, "v", 1)
+    chunks = _degree(given, "v", 2 if given.get("schedule") in FOLDED else 1)
     return Layout(
         tp=tp,
         pp=pp,
@@ -96,6 +101,7 @@ def parse_layout(text: str, chips: int) -> Layout:
         recompute=_word(given, "recompute", RECOMPUTE, "none"),
         schedule=_word(given, "schedule", SCHEDULES, "interleaved" if chunks > 1 else "1f1b"),
         placement=given.get("placement", DEFAULT_PLACEMENT),
+        group=_degree(given, "group", 0),
     )
 
 

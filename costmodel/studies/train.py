@@ -10,7 +10,7 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Table
-from costmodel.search.candidates import candidates
+from costmodel.search.candidates import TRIED, candidates
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import Layout, parse_layout
@@ -116,7 +116,8 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
     workload = question.with_sequences(question.batch.rounded_for(given, question.workload.sequence_length))
     broken = broken_rules(workload, given, catalog)
     if broken:
-        near = nearest_legal(search(workload, catalog, candidates(workload.model.layers, workload.global_batch)), given)
+        tried = candidates(workload.model.layers, workload.global_batch, (*TRIED, given.schedule))
+        near = nearest_legal(search(workload, catalog, tried), given)
         hint = f'the nearest legal one is "{near}"' if near else "no layout of this model is legal on this machine"
         rules = "the rule" if len(broken) == 1 else "the rules"
         raise InputError(f"illegal layout, it breaks {rules} that {' and that '.join(broken)}; {hint}")

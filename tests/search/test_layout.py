@@ -21,6 +21,7 @@ layouts = st.builds(
     sequence_parallel=st.booleans(),
     recompute=st.sampled_from(RECOMPUTE),
     schedule=st.sampled_from(SCHEDULES),
+    group=st.integers(0, 64),
     placement=st.sampled_from(("tp-dp-pp", "tp-pp-dp", "domain:tp8/network:dp16.pp4", "x:tp4.dp4/y:dp20/z:dp28")),
 )
 
@@ -61,7 +62,7 @@ def test_defaults_are_those_that_the_keys_tell():
         ("tp=", "'tp=' is not key=value"),
         ("tp=8 tp=4", "tp is given twice"),
         ("tpp=8", "unknown layout key 'tpp': did you mean"),
-        ("xyzzy=8", "choose from dp, mbs, placement"),
+        ("xyzzy=8", "choose from dp, group, mbs, placement"),
         ("tp=0", "tp=0 must be a whole number from 1 to"),
         ("tp=-8", "must be a whole number"),
         ("tp=8.0", "must be a whole number"),
@@ -74,7 +75,9 @@ def test_defaults_are_those_that_the_keys_tell():
         ("zero=4", "zero=4 is not known; choose from 0, 1, 2, 3"),
         ("sp=yes", "sp=yes is not known; choose from 0, 1"),
         ("recompute=selectiv", "did you mean selective?"),
-        ("schedule=gpipe", "choose from 1f1b, interleaved"),
+        ("schedule=gpip", "did you mean gpipe?"),
+        ("schedule=fastest", "choose from 1f1b, interleaved, gpipe, breadth-first"),
+        ("group=0", "group=0 must be a whole number"),
         ("tp=8 dp=4", "tp 8 x pp 1 x dp 4 = 32, not the 64 chips; dp=8 would fill them"),
         ("tp=8 pp=3", "nearest: tp=8 pp=2 dp=4"),
         ("tp=7", "tp=7 does not divide them, tp=4 does"),
@@ -117,5 +120,5 @@ def test_a_remedy_for_degrees_that_do_not_multiply_out_does(chips, tp, pp, dp):
 
 
 def test_every_key_is_described():
-    assert set(KEYS) == {word.split("=")[0] for word in str(parse_layout("", 1)).split()}
+    assert set(KEYS) == {word.split("=")[0] for word in str(parse_layout("group=1", 1)).split()}
     assert min(map(len, KEYS.values())) > 10

@@ -67,10 +67,11 @@ class LayerCompute(Chapter):
 
     layer_products = equation(seconds, total(products.product_time, MATMUL), "all weight products of a layer")
     matmul_forward = equation(seconds, row(layer_products, PART, "forward"), "weight products, forward")
+    weight_gradient_compute = equation(
+        seconds, row(layer_products, PART, "weight_gradient"), "gradients of the weights of a layer"
+    )
     matmul_backward = equation(
-        seconds,
-        row(layer_products, PART, "input_gradient") + row(layer_products, PART, "weight_gradient"),
-        "weight products, backward",
+        seconds, row(layer_products, PART, "input_gradient") + weight_gradient_compute, "weight products, backward"
     )
     attention_forward = equation(
         seconds,

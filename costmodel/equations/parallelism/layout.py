@@ -2,6 +2,7 @@
 
 from costmodel.equations.axes import MICRO_BATCH, RECOMPUTE, SCHEDULE, SEQUENCE, SHARDING, STAGE
 from costmodel.equations.model.parameters import Parameters
+from costmodel.equations.parallelism.schedules import FOLDED, SCHEDULES, TWO_WAY, by_schedule
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -13,12 +14,11 @@ from costmodel.symbolic import (
     divides,
     equation,
     given,
+    largest,
     part,
     rows,
     select,
 )
-
-SCHEDULES = ("1f1b", "interleaved")
 
 
 class Layout(Chapter):
@@ -30,6 +30,7 @@ class Layout(Chapter):
     micro_batch_size = given(count, "sequences of a micro-batch", MICRO_BATCH, owner="layout")
     schedule = choice(SCHEDULES, "pipeline schedule", SCHEDULE)
     virtual_stages = given(count, "chunks of layers on a rank (v)", SCHEDULE, owner="layout")
+    group_size = given(count, "micro-batches that go through a chunk together; 0: pp", SCHEDULE, owner="layout")
     optimizer_sharded = given(count, "1 when data-parallel ranks share the optimizer states", SHARDING, owner="layout")
     gradients_sharded = given(count, "1 when they share the gradients", SHARDING, owner="layout")
     weights_sharded = given(count, "1 when they share the weights", SHARDING, owner="layout")
@@ -55,6 +56,20 @@ class Layout(Chapter):
     )
     hidden_state_bytes = equation(bytes_, tokens * hidden_size * element_size, "the hidden states of a micro-batch")
 
+    # Where the stages are
+    weight_copies = equation(
+        count,
+        by_schedule(schedule, {TWO_WAY: 2}, others=1),
+        "stages whose weights a rank holds: one of either way, where micro-batches enter at both ends",
+        source="Li and Hoefler 2021, table 2; deepseek-ai/DualPipe",
+    )
+    folded = equation(
+        count, by_schedule(schedule, {FOLDED: 1}, others=0), "1 where the pipeline comes back to its first rank"
+    )
+    ends_meet = equation(
+        count, select(pp > 1, largest(folded, weight_copies - 1), 1), "1 where embedding and head are on one rank"
+    )
+
     # The layers of a stage. A count of layers that the chunks do not divide, but two more would, gives up one layer at
     # each end, where embedding and head take its place.
     chunks = equation(count, pp * virtual_stages, "chunks of layers in the pipeline")
@@ -72,17 +87,19 @@ class Layout(Chapter):
         rows(
             STAGE,
             {
-                "first": select(pp > 1, full_stage_layers - spare_slots / 2, layers),
+                "first": select(pp > 1, full_stage_layers - (1 + folded) * spare_slots / 2, layers),
                 "middle": select(pp > 2, full_stage_layers, 0),
-                "last": select(pp > 1, full_stage_layers - spare_slots / 2, 0),
+                "last": select(pp > 1, full_stage_layers - (1 - folded) * spare_slots / 2, 0),
             },
         ),
-        "layers of each kind of stage; one stage alone is the first",
+        "layers that a micro-batch meets on each kind of rank; one rank alone is the first",
     )
-    has_embedding = equation(count, rows(STAGE, {"first": 1, "middle": 0, "last": 0}), "1 where the embedding is")
+    has_embedding = equation(
+        count, rows(STAGE, {"first": 1, "middle": 0, "last": select(pp > 1, weight_copies - 1, 0)}), "1 where the embedding is"
+    )
     has_head = equation(
         count,
-        rows(STAGE, {"first": select(pp > 1, 0, 1), "middle": 0, "last": select(pp > 1, 1, 0)}),
+        rows(STAGE, {"first": ends_meet, "middle": 0, "last": select(pp > 1, 1 - folded, 0)}),
         "1 where head and loss are",
     )
 
@@ -110,8 +127,13 @@ class Layout(Chapter):
         + select(tied_embeddings * select(pp > 1, 0, 1) > 0, 0, vocabulary_on_rank * hidden_size),
         "weights of head and final norm on a rank; a tied head on another stage is a copy",
     )
+    shared_table = equation(
+        count,
+        select(pp > 1, has_embedding * has_head * tied_embeddings * vocabulary_on_rank * hidden_size, 0),
+        "weights that embedding and head share where a pipeline brings both to one rank",
+    )
     stage_parameters = equation(
         count,
-        stage_layers * layer_parameters + has_embedding * embedding_on_rank + has_head * head_on_rank,
+        weight_copies * stage_layers * layer_parameters + has_embedding * embedding_on_rank + has_head * head_on_rank - shared_table,
         "weights on a rank of each kind of stage",
     )
