@@ -3,7 +3,7 @@
 Training steps on torus, over tables of layouts.
 """
 
-from numpy import add, cbrt, ceil, floor, inf, log, maximum, minimum, sqrt, where
+from numpy import add, cbrt, ceil, exp, floor, inf, log, maximum, minimum, sqrt, where
 
 from costmodel.runtime import (
     at_largest,

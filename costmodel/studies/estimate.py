@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from costmodel.catalog.catalog import Catalog
-from costmodel.catalog.entries import Price, Unknown
+from costmodel.catalog.entries import Price
 from costmodel.generated.labels import ROWS
 from costmodel.report import Scalar
-from costmodel.runtime import call
 from costmodel.search.evaluate import evaluate
 from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload
+from costmodel.studies.economics import Failures, economics, failures, list_price
 
 TIME_ITEMS = {
     "matmul": "weight products",
@@ -78,6 +78,7 @@ class Estimate:
     chip_time_s: float
     cost_usd: float
     energy_j: float
+    failures: Failures
     price: Price | None
 
     def record(self) -> dict[str, Scalar]:
@@ -161,6 +162,7 @@ class Estimate:
             "chip_time_s": self.chip_time_s,
             "cost_usd": self.cost_usd,
             "energy_j": self.energy_j,
+            **self.failures.figures(),
             "price_provider": self.price.provider if self.price else None,
             "price_usd_per_chip_hour": self.price.usd_per_chip_hour.value if self.price else None,
             "price_date": self.price.usd_per_chip_hour.date if self.price else None,
@@ -174,7 +176,7 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
     low = evaluate(workload, layout, catalog, "perfect")["step_time"]
     high = evaluate(workload, layout, catalog, "none")["step_time"]
     price = list_price(machine.cluster.prices)
-    run = _economics(workload, values, catalog, train_tokens, price)
+    run = economics(workload, values, catalog, train_tokens, price)
     stage, phase = _worst(values)
     return Estimate(
         model=workload.model.name,
@@ -210,34 +212,8 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         chip_time_s=run["chip_time"],
         cost_usd=run["cost"],
         energy_j=run["energy"],
+        failures=failures(run),
         price=price,
-    )
-
-
-def list_price(prices: tuple[Price, ...]) -> Price | None:
-    """The price that costs are counted at: the first on-demand one of the entry, else the first of any kind."""
-    return next((price for price in prices if price.kind == "on-demand"), prices[0] if prices else None)
-
-
-def _economics(
-    workload: Workload, values: Mapping[str, Any], catalog: Catalog, train_tokens: int, price: Price | None
-) -> Mapping[str, Any]:
-    from costmodel.generated.economics_math import economics
-
-    power = workload.machine.chip.power
-    unknown = float("nan")
-    return call(
-        economics,
-        {
-            **{name: number.value for name, number in catalog.assumptions("energy").items()},
-            "domain_chips": workload.machine.cluster.scale_up.size,
-            "step_time": values["step_time"],
-            "step_tokens": values["step_tokens"],
-            "train_tokens": train_tokens,
-            "chips": workload.machine.chips,
-            "chip_price": unknown if price is None else price.usd_per_chip_hour.value / 3600,
-            "chip_power": unknown if isinstance(power, Unknown) else power.value,
-        },
     )
 
 
@@ -249,4 +225,4 @@ def _worst(values: Mapping[str, Any]) -> tuple[str, str]:
     return (stages[stage] if values["pp"] > 1 else "only"), phases[phase]
 
 
-__all__ = ["COMMUNICATION", "MEMORY_ITEMS", "TIME_ITEMS", "Estimate", "estimate", "list_price"]
+__all__ = ["COMMUNICATION", "MEMORY_ITEMS", "TIME_ITEMS", "Estimate", "estimate"]

@@ -147,7 +147,8 @@ def assumptions(found: Estimate) -> tuple[str, ...]:
         f"bf16 or fp16 matrix products at the share of peak that training sustains ({found.chip}); see `costmodel hardware show {found.chip}`",
         "memory by Megatron-LM's recipe on GPUs (2 + 4 + 12 bytes a weight) and MaxText's on TPUs (4 + 4 + 8)",
         "step interval: all communication hidden where it can be, to none hidden; not an error bar",
-        "no failures, no evaluation, no data stalls",
+        "failures, restarts and checkpoints by hardware/assumptions/reliability.yaml; goodput from the worst to the best fleets",
+        "no evaluation, no data stalls",
     ]
     if price:
         number = price.usd_per_chip_hour

@@ -33,6 +33,7 @@ def summary(found: Estimate, notes: Sequence[str]) -> Table:
         ),
         ("memory", f"{human.size(found.device_used_bytes)} of {human.size(found.capacity_bytes)}: fits {found.fits}"),
         ("run", _run(found)),
+        ("with failures", _run_with_failures(found)),
     ]
     return Table(f"{found.model} on {found.on} ({found.chips:,} x {found.chip})", ("", ""), rows, tuple(notes))
 
@@ -45,6 +46,25 @@ def _run(found: Estimate) -> str:
         human.energy(found.energy_j),
     ]
     return ", ".join(part for part in parts if part != human.UNKNOWN)
+
+
+def _run_with_failures(found: Estimate) -> str:
+    expected = found.failures
+    parts = [
+        human.duration(expected.run_time_with_failures_s),
+        f"{human.count(expected.chip_time_with_failures_s / 3600)} chip-hours",
+        human.dollars(expected.cost_with_failures_usd),
+        human.energy(expected.energy_with_failures_j),
+    ]
+    goodput = (
+        f"goodput {human.percent(expected.goodput)} "
+        f"({human.percent(expected.goodput_low)} to {human.percent(expected.goodput_high)})"
+    )
+    stops = (
+        f"a failure every {human.duration(expected.mtbf_s)}, a checkpoint every "
+        f"{human.duration(expected.checkpoint_interval_s)}"
+    )
+    return f"{', '.join(part for part in parts if part != human.UNKNOWN)}; {goodput}: {stops}"
 
 
 def time_table(found: Estimate) -> Table:
