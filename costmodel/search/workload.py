@@ -70,7 +70,12 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
     memory = _values(catalog.assumptions(f"memory-{kind}"))
     if overlap != "modelled":
         hidden = 1.0 if overlap == "perfect" else 0.0
-        time |= {"tp_hidden_share": hidden, "fsdp_hidden_share": hidden, "dp_hidden_share": hidden}
+        time |= {
+            "tp_hidden_share": hidden,
+            "cp_hidden_share": hidden,
+            "fsdp_hidden_share": hidden,
+            "dp_hidden_share": hidden,
+        }
     return {
         **equation_inputs(model),
         **chip_inputs(machine.chip, workload.dtype),

@@ -22,6 +22,7 @@ TIME_ITEMS = {
     "loss": "head and loss",
     "recompute": "recomputation",
     "tp": "tensor-parallel traffic",
+    "cp": "context-parallel traffic",
     "fsdp": "FSDP traffic",
     "dp": "gradient and weight traffic",
     "pp": "pipeline messages",
@@ -29,14 +30,14 @@ TIME_ITEMS = {
     "optimizer": "optimizer",
     "other": "outside the model",
 }
-COMMUNICATION = ("tp", "fsdp", "dp", "pp")
+COMMUNICATION = ("tp", "cp", "fsdp", "dp", "pp")
 MEMORY_ITEMS = {
     "parameters": "parameters",
     "gradients": "gradients",
     "optimizer": "optimizer states",
     "activations": "kept activations",
     "logits": "logits and loss",
-    "buffers": "gathered weights, messages, one layer run again",
+    "buffers": "gathered weights, messages, keys of other ranks, one layer run again",
     "overhead": "workspaces of the libraries",
 }
 
@@ -90,12 +91,14 @@ class Estimate:
             "chips": self.chips,
             "layout": str(self.layout),
             "tp": self.layout.tp,
+            "cp": self.layout.cp,
             "pp": self.layout.pp,
             "dp": self.layout.dp,
             "virtual_stages": self.layout.virtual_stages,
             "micro_batch_size": self.layout.micro_batch_size,
             "zero": self.layout.zero,
             "sequence_parallel": int(self.layout.sequence_parallel),
+            "cp_type": self.layout.cp_type,
             "recompute": self.layout.recompute,
             "schedule": self.layout.schedule,
             "placement": self.layout.placement,

@@ -98,7 +98,9 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
     grids: list[Grid] = []
     for sequences in question.batch.candidates(workload.machine.chips, workload.sequence_length, slack):
         settled = question.with_sequences(sequences)
-        grids.append(search(settled, catalog, candidates(settled.model.layers, sequences), progress))
+        grids.append(
+            search(settled, catalog, candidates(settled.model.layers, sequences, settled.sequence_length), progress)
+        )
         if grids[-1].legal.any():
             return grids[-1]
     return grids[0]

@@ -116,7 +116,8 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
     workload = question.with_sequences(question.batch.rounded_for(given, question.workload.sequence_length))
     broken = broken_rules(workload, given, catalog)
     if broken:
-        near = nearest_legal(search(workload, catalog, candidates(workload.model.layers, workload.global_batch)), given)
+        tried = candidates(workload.model.layers, workload.global_batch, workload.sequence_length)
+        near = nearest_legal(search(workload, catalog, tried), given)
         hint = f'the nearest legal one is "{near}"' if near else "no layout of this model is legal on this machine"
         rules = "the rule" if len(broken) == 1 else "the rules"
         raise InputError(f"illegal layout, it breaks {rules} that {' and that '.join(broken)}; {hint}")

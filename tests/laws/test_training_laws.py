@@ -298,7 +298,7 @@ def test_no_share_of_the_chip_slows_the_step_by_growing(case, share):
 @given(cases())
 def test_more_hidden_communication_never_costs(case):
     given = case.inputs
-    for share in ("tp_hidden_share", "fsdp_hidden_share", "dp_hidden_share"):
+    for share in ("tp_hidden_share", "cp_hidden_share", "fsdp_hidden_share", "dp_hidden_share"):
         times = [case(**{share: hidden})["step_time"] for hidden in (0.0, given[share], 1.0)]
         assert at_most(times[2], times[1])
         assert at_most(times[1], times[0])

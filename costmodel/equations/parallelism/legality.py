@@ -8,7 +8,7 @@ class Legality(Chapter):
     """Rules of divisibility and sense; `legal` is 1 where all hold. The meaning of a rule is what a person is told."""
 
     layout = part(Layout, shared=True)
-    tp, pp, dp = layout.tp, layout.pp, layout.dp
+    tp, cp, pp, dp = layout.tp, layout.cp, layout.pp, layout.dp
     heads, kv_heads, ffn_size = layout.heads, layout.kv_heads, layout.ffn_size
     m, v = layout.micro_batches, layout.virtual_stages
 
@@ -39,11 +39,52 @@ class Legality(Chapter):
     )
     rule_sequence = equation(
         count,
-        choose(layout.sequence_parallel, {"off": 1, "on": holds(both(tp > 1, divides(tp, layout.sequence_length)))}),
-        "sequence parallelism needs tp of 2 or more, and tp divides the sequence",
+        choose(
+            layout.sequence_parallel, {"off": 1, "on": holds(both(tp > 1, divides(tp * cp, layout.sequence_length)))}
+        ),
+        "sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence",
+    )
+    rule_context_length = equation(
+        count,
+        choose(
+            layout.cp_type,
+            {
+                "ring": holds(either(cp <= 1, divides(2 * cp, layout.sequence_length))),
+                "ring-contiguous": holds(divides(cp, layout.sequence_length)),
+                "all-gather": holds(divides(2 * cp, layout.sequence_length)),
+                "ulysses": holds(divides(cp, layout.sequence_length)),
+            },
+        ),
+        "cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather)",
+    )
+    rule_context_heads = equation(
+        count,
+        choose(
+            layout.cp_type,
+            {
+                "ring": 1,
+                "ring-contiguous": 1,
+                "all-gather": 1,
+                "ulysses": holds(
+                    both(divides(tp * cp, heads), either(divides(tp * cp, kv_heads), divides(kv_heads, tp * cp)))
+                ),
+            },
+        ),
+        "with ulysses tp times cp divides the query heads, and the key-value heads or they it",
+        source="Jacobs et al. 2023, arXiv 2309.14509, section 3",
+    )
+    rule_context_type = equation(
+        count,
+        choose(
+            layout.cp_type,
+            {"ring": 1, "ring-contiguous": holds(cp > 1), "all-gather": holds(cp > 1), "ulysses": holds(cp > 1)},
+        ),
+        "cp_type is said only where cp is 2 or more",
     )
     rule_sharding = equation(
-        count, holds(either(dp > 1, layout.optimizer_sharded <= 0)), "zero of 1 or more needs dp of 2 or more"
+        count,
+        holds(either(layout.replicas > 1, layout.optimizer_sharded <= 0)),
+        "zero of 1 or more needs dp or cp of 2 or more",
     )
     legal = equation(
         count,
@@ -56,6 +97,9 @@ class Legality(Chapter):
             rule_batch,
             rule_interleaved,
             rule_sequence,
+            rule_context_length,
+            rule_context_heads,
+            rule_context_type,
             rule_sharding,
         ),
         "1 when every rule holds",

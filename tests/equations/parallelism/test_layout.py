@@ -60,6 +60,9 @@ BROKEN = {
     "rule_batch": (decoder(), "mbs=3"),
     "rule_interleaved": (decoder(layers=16), "pp=4 v=2 mbs=4"),
     "rule_sequence": (decoder(), "tp=1 sp=1"),
+    "rule_context_length": (decoder(), "cp=64 dp=1 cp_type=all-gather"),
+    "rule_context_heads": (decoder(heads=20, kv_heads=4), "cp=8 cp_type=ulysses"),
+    "rule_context_type": (decoder(), "cp_type=ulysses"),
     "rule_sharding": (decoder(layers=64), "pp=64 dp=1 zero=1"),
 }
 
@@ -67,7 +70,7 @@ BROKEN = {
 @pytest.mark.parametrize("rule", BROKEN)
 def test_each_rule_is_broken_alone(rule):
     model, layout = BROKEN[rule]
-    found = on(model, GPUS, layout, 1024, 64)()
+    found = on(model, GPUS, layout, 1024 + 64 * (rule == "rule_context_length"), 64)()
     assert [name for name in RULES if found[name] != 1] == [rule]
     assert found["legal"] == 0
 
@@ -90,6 +93,10 @@ def test_key_value_heads_are_split_or_copied(kv_heads):
         ("pp=4 schedule=1f1b v=2", "rule_interleaved"),  # chunks need interleaving
         ("pp=4 v=2 dp=16 mbs=2", "rule_interleaved"),  # two micro-batches over four stages
         ("tp=8 sp=1", "rule_sequence"),  # 1020 tokens over eight ranks
+        ("tp=2 cp=4 cp_type=ring-contiguous", "rule_sequence"),  # 255 tokens over two ranks
+        ("cp=4", "rule_context_length"),  # 1020 tokens in eight pieces
+        ("cp=8 cp_type=ring-contiguous", "rule_context_length"),
+        ("cp=2 cp_type=ulysses tp=16 sp=0", "rule_context_heads"),  # 16 heads over 32 ranks
     ],
 )
 def test_other_ways_to_break_a_rule(layout, rule):
