@@ -14,7 +14,7 @@ from costmodel.errors import InputError
 from costmodel.search.batch import Batch, parse_batch
 from costmodel.search.candidates import candidates
 from costmodel.search.grid import Grid, search
-from costmodel.search.workload import Workload, check_model, default_dtype
+from costmodel.search.workload import Workload, check_model, default_dtype, default_recipe
 from costmodel.topology.machine import Machine
 
 LONGEST_SEQUENCE = 2**24
@@ -48,6 +48,7 @@ def ask(
     batch: int | str | None,
     tokens: int | str | None,
     dtype: str | None,
+    recipe: str | None = None,
 ) -> Question:
     """Make a question definite. Raises InputError for a name, number or model that cannot be used."""
     shape = resolve_model(model, catalog) if isinstance(model, str) else model
@@ -75,7 +76,11 @@ def ask(
     else:
         train_tokens = parse_count(str(tokens), "tokens")
     precision = dtype or default_dtype(machine.chip)
-    return Question(Workload(machine, shape, length, 1, precision), asked, train_tokens, tuple(notes))
+    if recipe is not None:
+        catalog.recipe(recipe)
+    else:
+        notes.append(f"recipe {default_recipe(machine.chip, precision)} assumed (--recipe)")
+    return Question(Workload(machine, shape, length, 1, precision, recipe or ""), asked, train_tokens, tuple(notes))
 
 
 def require_legal(grid: Grid) -> None:
