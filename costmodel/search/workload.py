@@ -98,12 +98,12 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
         **fabric_inputs(machine),
         **time,
         **memory,
+        **recipe,
         "chips": machine.chips,
         "chips_per_host": machine.cluster.chips_per_host,
         "global_batch": workload.global_batch,
         "sequence_length": workload.sequence_length,
         "element_size": ELEMENT_BYTES[workload.dtype],
-        **recipe,
     }
 
 

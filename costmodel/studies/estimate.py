@@ -42,7 +42,6 @@ MEMORY_ITEMS = {
 
 
 @dataclass(frozen=True, slots=True)
-@dataclass(frozen=True, slots=True)
 class Recipe:
     """What is stored of each weight and logit, in bytes, under the name of the recipe that says so."""
 
@@ -68,6 +67,7 @@ class Recipe:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """One layout: time and memory item by item, and what the run takes. Seconds, bytes, dollars, joules."""
 
@@ -86,12 +86,12 @@ class Estimate:
     memory: Mapping[str, float]
     worst_stage: str
     worst_phase: str
-    allocated_bytes: float
     recipe: Recipe
+    allocated_bytes: float
     reserved_bytes: float
     device_used_bytes: float
-    capacity_bytes: float
     memory_ranges: Mapping[str, float]
+    capacity_bytes: float
     margin_bytes: float
     fits: str
     tokens_per_s: float
@@ -178,14 +178,14 @@ class Estimate:
             "mfu": self.mfu,
             "mfu_causal": self.mfu_causal,
             "hfu": self.hfu,
+            "recipe": self.recipe.name,
             "allocated_bytes": self.allocated_bytes,
             "reserved_bytes": self.reserved_bytes,
             "device_used_bytes": self.device_used_bytes,
-            "recipe": self.recipe.name,
+            **self.memory_ranges,
             "capacity_bytes": self.capacity_bytes,
             "margin_bytes": self.margin_bytes,
             "fits": self.fits,
-            **self.memory_ranges,
             "train_tokens": self.train_tokens,
             "steps": self.steps,
             "run_time_s": self.run_time_s,
@@ -223,15 +223,15 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         memory={item: values[f"memory_{item}"] for item in MEMORY_ITEMS},
         worst_stage=stage,
         worst_phase=phase,
-        allocated_bytes=values["allocated"],
-        reserved_bytes=values["reserved"],
-        device_used_bytes=values["device_used"],
         recipe=Recipe.of(workload.recipe_name, values),
         memory_ranges={
             f"{quantity}_{end}_bytes": found[quantity]
             for quantity in ("allocated", "reserved", "device_used")
             for end, found in (("low", low), ("high", high))
         },
+        allocated_bytes=values["allocated"],
+        reserved_bytes=values["reserved"],
+        device_used_bytes=values["device_used"],
         capacity_bytes=values["memory_capacity"],
         margin_bytes=values["margin"],
         fits="yes" if values["margin"] >= 0 else "no" if values["overflow"] > 0 else "marginal",
