@@ -52,7 +52,9 @@ def default_dtype(chip: Chip) -> str:
 
 def default_recipe(chip: Chip, dtype: str) -> str:
     """The recipe of states where none is asked for: MaxText's on TPUs, Megatron-LM's for that precision elsewhere."""
-    return "maxtext" if chip.kind == "tpu" else f"megatron-{dtype}"
+    if chip.kind == "tpu":
+        return "maxtext"
+    return "megatron-fp16" if dtype == "fp16" else "megatron-bf16"
 
 
 def check_model(model: Model) -> None:

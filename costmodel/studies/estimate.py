@@ -62,7 +62,7 @@ class Recipe:
         """In a sentence."""
         extra = f", {self.step_extra:g} more while the optimizer runs" if self.step_extra else ""
         return (
-            f"memory by the recipe {self.name}: {self.weight:g} + {self.gradient:g} + {self.optimizer:g} bytes a weight, its "
+            f"memory by the recipe {self.name} (--recipe): {self.weight:g} + {self.gradient:g} + {self.optimizer:g} bytes a weight, its "
             f"gradient and its optimizer states{extra}, {self.logit:g} a logit"
         )
 

@@ -14,7 +14,7 @@ from costmodel.errors import InputError
 from costmodel.search.batch import Batch, parse_batch
 from costmodel.search.candidates import candidates
 from costmodel.search.grid import Grid, search
-from costmodel.search.workload import Workload, check_model, default_dtype, default_recipe
+from costmodel.search.workload import Workload, check_model, default_dtype
 from costmodel.topology.machine import Machine
 
 LONGEST_SEQUENCE = 2**24
@@ -78,8 +78,6 @@ def ask(
     precision = dtype or default_dtype(machine.chip)
     if recipe is not None:
         catalog.recipe(recipe)
-    else:
-        notes.append(f"recipe {default_recipe(machine.chip, precision)} assumed (--recipe)")
     return Question(Workload(machine, shape, length, 1, precision, recipe or ""), asked, train_tokens, tuple(notes))
 
 

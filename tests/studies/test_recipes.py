@@ -96,10 +96,9 @@ def test_the_default_is_said_and_fits_the_machine():
     assert default_recipe(machine("dgx-h100:8").chip, "fp16") == "megatron-fp16"
     assert default_recipe(machine("tpu-v5p:2x2x2").chip, "bf16") == "maxtext"
     answer = quick()
-    assert "recipe megatron-bf16 assumed (--recipe)" in answer.notes[0]
     assert answer.estimates[0] == quick("megatron-bf16").estimates[0]
-    assert any("recipe megatron-bf16: 2 + 4 + 12 bytes a weight" in line for line in answer.assumptions)
-    assert not any("--recipe" in note for note in quick("muon").notes[0])
+    assert any("recipe megatron-bf16 (--recipe): 2 + 4 + 12 bytes a weight" in line for line in answer.assumptions)
+    assert any("recipe muon (--recipe): 2 + 4 + 8" in line for line in quick("muon").assumptions)
 
 
 def test_optimizers_move_what_they_hold_and_muon_computes():
