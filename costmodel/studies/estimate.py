@@ -43,6 +43,32 @@ MEMORY_ITEMS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Recipe:
+    """What is stored of each weight and logit, in bytes, under the name of the recipe that says so."""
+
+    name: str
+    weight: float
+    gradient: float
+    optimizer: float
+    step_extra: float
+    logit: float
+
+    @classmethod
+    def of(cls, name: str, values: Mapping[str, Any]) -> Recipe:
+        """From the inputs of the equations."""
+        kinds = ("weight", "gradient", "optimizer", "step_extra", "loss")
+        return cls(name, *(values[f"{kind}_bytes"] for kind in kinds))
+
+    def said(self) -> str:
+        """In a sentence."""
+        extra = f", {self.step_extra:g} more while the optimizer runs" if self.step_extra else ""
+        return (
+            f"memory by the recipe {self.name} (--recipe): {self.weight:g} + {self.gradient:g} + {self.optimizer:g} bytes a weight, its "
+            f"gradient and its optimizer states{extra}, {self.logit:g} a logit"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """One layout: time and memory item by item, and what the run takes. Seconds, bytes, dollars, joules."""
 
@@ -61,9 +87,11 @@ class Estimate:
     memory: Mapping[str, float]
     worst_stage: str
     worst_phase: str
+    recipe: Recipe
     allocated_bytes: float
     reserved_bytes: float
     device_used_bytes: float
+    memory_ranges: Mapping[str, float]
     capacity_bytes: float
     margin_bytes: float
     fits: str
@@ -153,9 +181,11 @@ class Estimate:
             "mfu": self.mfu,
             "mfu_causal": self.mfu_causal,
             "hfu": self.hfu,
+            "recipe": self.recipe.name,
             "allocated_bytes": self.allocated_bytes,
             "reserved_bytes": self.reserved_bytes,
             "device_used_bytes": self.device_used_bytes,
+            **self.memory_ranges,
             "capacity_bytes": self.capacity_bytes,
             "margin_bytes": self.margin_bytes,
             "fits": self.fits,
@@ -176,8 +206,7 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
     """What a layout comes to. Raises InputError for a placement that the machine does not have; rules are not checked."""
     machine = workload.machine
     values = evaluate(workload, layout, catalog)
-    low = evaluate(workload, layout, catalog, "perfect")["step_time"]
-    high = evaluate(workload, layout, catalog, "none")["step_time"]
+    low, high = (evaluate(workload, layout, catalog, overlap) for overlap in ("perfect", "none"))
     price = list_price(machine.cluster.prices)
     run = economics(workload, values, catalog, train_tokens, price)
     stage, phase = _worst(values)
@@ -190,13 +219,19 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         sequence_length=workload.sequence_length,
         global_batch=workload.global_batch,
         step_time_s=values["step_time"],
-        step_time_low_s=low,
-        step_time_high_s=high,
+        step_time_low_s=low["step_time"],
+        step_time_high_s=high["step_time"],
         time={item: values[f"time_{item}"] for item in TIME_ITEMS},
         communication={item: values[f"total_{item}"] for item in COMMUNICATION},
         memory={item: values[f"memory_{item}"] for item in MEMORY_ITEMS},
         worst_stage=stage,
         worst_phase=phase,
+        recipe=Recipe.of(workload.recipe_name, values),
+        memory_ranges={
+            f"{quantity}_{end}_bytes": found[quantity]
+            for quantity in ("allocated", "reserved", "device_used")
+            for end, found in (("low", low), ("high", high))
+        },
         allocated_bytes=values["allocated"],
         reserved_bytes=values["reserved"],
         device_used_bytes=values["device_used"],

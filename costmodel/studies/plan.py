@@ -167,6 +167,7 @@ def plan(
     batch: int | str | None = None,
     tokens: int | str | None = None,
     dtype: str | None = None,
+    recipe: str | None = None,
     top: int = 5,
     catalog: Catalog | Path | None = None,
     progress: Callable[[float], None] = lambda _: None,
@@ -180,7 +181,16 @@ def plan(
         raise InputError(f"--top {top} is out of range: from 1 to {MOST_SHOWN}")
     opened = Catalog.of(catalog)
     machine = parse_machine(on, slices, opened)
-    question = ask(model, machine, opened, sequence_length=sequence_length, batch=batch, tokens=tokens, dtype=dtype)
+    question = ask(
+        model,
+        machine,
+        opened,
+        sequence_length=sequence_length,
+        batch=batch,
+        tokens=tokens,
+        dtype=dtype,
+        recipe=recipe,
+    )
     start = perf_counter()
     grid = searched(question, opened, progress)
     seconds = perf_counter() - start

@@ -72,6 +72,7 @@ def train(
     batch: int | str | None = None,
     tokens: int | str | None = None,
     dtype: str | None = None,
+    recipe: str | None = None,
     catalog: Catalog | Path | None = None,
 ) -> TrainAnswer:
     """The cost of a training step of each model on a machine.
@@ -85,6 +86,7 @@ def train(
         batch: sequences of a step, or tokens with a suffix such as `16M`.
         tokens: of the whole run, for days and money.
         dtype: bf16 or fp16.
+        recipe: what framework and optimizer store of a weight, a name in hardware/recipes such as `torchtitan-fsdp2`.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
 
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
@@ -97,7 +99,16 @@ def train(
         raise InputError("no model was given: name one, such as llama-3-8b or 7B")
     found, notes = [], []
     for model in several:
-        question = ask(model, machine, opened, sequence_length=sequence_length, batch=batch, tokens=tokens, dtype=dtype)
+        question = ask(
+            model,
+            machine,
+            opened,
+            sequence_length=sequence_length,
+            batch=batch,
+            tokens=tokens,
+            dtype=dtype,
+            recipe=recipe,
+        )
         workload, chosen = settle(question, layout, opened)
         found.append(estimate(workload, chosen, opened, question.train_tokens))
         notes.append(question.said(workload.global_batch))
@@ -146,7 +157,7 @@ def assumptions(found: Estimate) -> tuple[str, ...]:
     price = found.price
     lines = [
         f"bf16 or fp16 matrix products at the share of peak that training sustains ({found.chip}); see `costmodel hardware show {found.chip}`",
-        "memory by Megatron-LM's recipe on GPUs (2 + 4 + 12 bytes a weight) and MaxText's on TPUs (4 + 4 + 8)",
+        found.recipe.said(),
         "step interval: all communication hidden where it can be, to none hidden; not an error bar",
         "failures, restarts and checkpoints by hardware/assumptions/reliability.yaml; goodput from the worst to the best fleets",
         "no evaluation, no data stalls",

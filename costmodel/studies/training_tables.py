@@ -86,30 +86,33 @@ def time_table(found: Estimate) -> Table:
 
 def memory_table(found: Estimate) -> Table:
     """What the fullest stage holds at its fullest moment."""
+    whole = found.capacity_bytes
     rows = [
-        (label, human.size(found.memory[item]), human.percent(found.memory[item] / found.capacity_bytes))
+        (label, human.size(found.memory[item]), human.percent(found.memory[item] / whole), "")
         for item, label in MEMORY_ITEMS.items()
         if found.memory[item] > 0
     ]
     rows += [
-        ("allocated", human.size(found.allocated_bytes), human.percent(found.allocated_bytes / found.capacity_bytes)),
-        (
-            "reserved by the allocator",
-            human.size(found.reserved_bytes),
-            human.percent(found.reserved_bytes / found.capacity_bytes),
-        ),
-        (
-            "used on the device",
-            human.size(found.device_used_bytes),
-            human.percent(found.device_used_bytes / found.capacity_bytes),
-        ),
-        ("capacity", human.size(found.capacity_bytes), human.percent(1.0)),
+        (label, human.size(size), human.percent(size / whole), _range(found, quantity))
+        for label, quantity, size in (
+            ("allocated", "allocated", found.allocated_bytes),
+            ("reserved by the allocator", "reserved", found.reserved_bytes),
+            ("used on the device", "device_used", found.device_used_bytes),
+        )
     ]
+    rows.append(("capacity", human.size(whole), human.percent(1.0), ""))
     stage = "the only stage" if found.worst_stage == "only" else f"the {found.worst_stage} stage"
     moment = {"loss": "at the loss", "optimizer": "in the optimizer step"}.get(
         found.worst_phase, f"in the {found.worst_phase} pass"
     )
-    return Table("Memory of a chip", ("item", "size", "of capacity"), rows, (f"fullest on {stage}, {moment}",))
+    headers = ("item", "size", "of capacity", "range")
+    return Table("Memory of a chip", headers, rows, (f"fullest on {stage}, {moment}",))
+
+
+def _range(found: Estimate, quantity: str) -> str:
+    """The ends of the range of a quantity, where it has one."""
+    low, high = (found.memory_ranges[f"{quantity}_{end}_bytes"] for end in ("low", "high"))
+    return "" if low == high else f"{human.size(low)} to {human.size(high)}"
 
 
 def comparison(estimates: Sequence[Estimate]) -> Table:
