@@ -68,8 +68,8 @@ def test_items_of_memory_add_up_to_what_is_allocated(case):
 @few
 def test_a_chip_alone_communicates_nothing(on, data):
     found = data.draw(cases(machines=(on,)))()
-    assert [found[f"time_{item}"] for item in (*COMMUNICATION, "bubble")] == [0] * 5
-    assert [found[f"total_{item}"] for item in COMMUNICATION] == [0] * 4
+    assert [found[f"time_{item}"] for item in (*COMMUNICATION, "bubble")] == [0] * 6
+    assert [found[f"total_{item}"] for item in COMMUNICATION] == [0] * 5
 
 
 @few
