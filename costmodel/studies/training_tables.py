@@ -81,7 +81,8 @@ def time_table(found: Estimate) -> Table:
         or found.communication.get(item, 0) > SMALLEST_SHARE * found.step_time_s
     ]
     rows.append(("step", human.seconds(found.step_time_s), "", human.percent(1.0)))
-    return Table("Time of a step", ("item", "shows", "in all", "share"), rows)
+    notes = [found.buckets.said()] if found.buckets else []
+    return Table("Time of a step", ("item", "shows", "in all", "share"), rows, notes)
 
 
 def memory_table(found: Estimate) -> Table:
