@@ -33,6 +33,9 @@ STAGE = Axis("stage", ("first", "middle", "last"))
 PHASE = Axis("phase", ("forward", "loss", "backward", "optimizer"))
 """Moments of a step at which the memory in use peaks."""
 
+BUCKET = Axis("bucket")
+"""Buckets of gradients in the order in which they fill: one row a bucket."""
+
 INNER_AXES = (PART, MATMUL, STAGE, PHASE)
 """Those inside a layer, a pipeline or a step, which one answer runs over too."""
 

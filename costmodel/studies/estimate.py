@@ -13,6 +13,7 @@ from costmodel.report import Scalar
 from costmodel.search.evaluate import evaluate
 from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload
+from costmodel.studies.buckets import GradientBuckets, gradient_buckets
 from costmodel.studies.economics import Failures, economics, failures, list_price
 
 TIME_ITEMS = {
@@ -108,6 +109,7 @@ class Estimate:
     cost_usd: float
     energy_j: float
     failures: Failures
+    buckets: GradientBuckets | None
     price: Price | None
 
     def record(self) -> dict[str, Scalar]:
@@ -155,6 +157,7 @@ class Estimate:
             "time": dict(self.time),
             "communication": dict(self.communication),
             "memory": dict(self.memory),
+            "gradient_buckets": self.buckets.figures() if self.buckets else None,
             "worst_stage": self.worst_stage,
             "worst_phase": self.worst_phase,
         }
@@ -251,6 +254,7 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         cost_usd=run["cost"],
         energy_j=run["energy"],
         failures=failures(run),
+        buckets=gradient_buckets(workload, layout, values, catalog),
         price=price,
     )
 

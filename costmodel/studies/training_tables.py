@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from costmodel.report import Table, human
 from costmodel.search.batch import counted
+from costmodel.search.nearest import Change
 from costmodel.studies.estimate import COMMUNICATION, MEMORY_ITEMS, TIME_ITEMS, Estimate
 
 SMALLEST_SHARE = 5e-4
@@ -81,7 +82,8 @@ def time_table(found: Estimate) -> Table:
         or found.communication.get(item, 0) > SMALLEST_SHARE * found.step_time_s
     ]
     rows.append(("step", human.seconds(found.step_time_s), "", human.percent(1.0)))
-    return Table("Time of a step", ("item", "shows", "in all", "share"), rows)
+    notes = [found.buckets.said()] if found.buckets else []
+    return Table("Time of a step", ("item", "shows", "in all", "share"), rows, notes)
 
 
 def memory_table(found: Estimate) -> Table:
@@ -113,6 +115,29 @@ def _range(found: Estimate, quantity: str) -> str:
     """The ends of the range of a quantity, where it has one."""
     low, high = (found.memory_ranges[f"{quantity}_{end}_bytes"] for end in ("low", "high"))
     return "" if low == high else f"{human.size(low)} to {human.size(high)}"
+
+
+def changes_table(found: Estimate, changes: Sequence[Change] | None) -> list[Table]:
+    """With which changes a layout that does not surely fit would; nothing where it does."""
+    if changes is None:
+        return []
+    if not changes:
+        return [
+            Table(
+                "It would fit with", notes=("no layout of this model on these chips: `costmodel plan` says what would",)
+            )
+        ]
+    rows = [
+        (
+            change.words,
+            human.seconds(change.step_time_s),
+            f"{100 * (change.step_time_s / found.step_time_s - 1):+.1f}%",
+            human.size(change.device_used_bytes),
+        )
+        for change in changes
+    ]
+    notes = ("the fewest changes of the layout, the cheapest first; `costmodel plan` searches all",)
+    return [Table("It would fit with", ("change", "step", "slower", "memory"), rows, notes)]
 
 
 def comparison(estimates: Sequence[Estimate]) -> Table:

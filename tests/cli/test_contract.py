@@ -21,6 +21,7 @@ RUN = [
     "reserved_bytes",
     "device_used_bytes",
     "recipe",
+    "gradient_buckets",
     "allocated_low_bytes",
     "allocated_high_bytes",
     "capacity_bytes",
