@@ -56,7 +56,9 @@ def run(row, shapes):
     model = shapes.get(row["model"]) or resolve_model(row["model"], CATALOG)
     workload = Workload(where, model, row["sequence_length"], row["batch"])
     case = Case(workload, parse_layout(row["layout"], where.chips))
-    return Published(row["run"], case, row.get("step_time", 0), row.get("tflops", 0), row.get("causal_tflops", 0), row["ratio"])
+    return Published(
+        row["run"], case, row.get("step_time", 0), row.get("tflops", 0), row.get("causal_tflops", 0), row["ratio"]
+    )
 
 
 def main():

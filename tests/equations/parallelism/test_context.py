@@ -105,7 +105,9 @@ def test_what_shows_of_a_balanced_ring_is_what_its_execution_waits(ranks, work, 
 @given(st.integers(2, 9), times, times, times)
 def test_so_it_is_where_each_rank_holds_one_piece(ranks, block, send, gradient):
     """Rank r attends to half of its own block, then to r others, then to nothing."""
-    works = [[block / 2] + [block if step <= rank else Fraction(0) for step in range(1, ranks)] for rank in range(ranks)]
+    works = [
+        [block / 2] + [block if step <= rank else Fraction(0) for step in range(1, ranks)] for rank in range(ranks)
+    ]
     whole, found = ring(ranks, CONTIGUOUS, block / 2, block, send, gradient)
     assert whole == ranks * block - block / 2
     assert whole + found["exposed_forward"] == context.forward(works, send)
@@ -218,5 +220,9 @@ def test_gradients_are_summed_over_both_groups_as_over_one(on_machine, random):
     model = decoder(layers=8, heads=64, kv_heads=64)
     apart = on(model, on_machine, f"{words} cp={degrees['cp']} placement={split}", 4096, 4096)()
     as_one = on(model, on_machine, f"{words} placement={joined}", 4096, 4096)()
-    for quantity in ("weights_of_layer_all_gather", "gradients_of_layer_reduce_scatter", "gradients_of_stage_all_reduce"):
+    for quantity in (
+        "weights_of_layer_all_gather",
+        "gradients_of_layer_reduce_scatter",
+        "gradients_of_stage_all_reduce",
+    ):
         assert apart[quantity] == pytest.approx(as_one[quantity], rel=1e-12)
