@@ -41,7 +41,8 @@ Dtype = Annotated[str | None, typer.Option("--dtype", metavar="NAME", help="bf16
 RECIPES = (
     *("megatron-bf16", "megatron-bf16-fused-loss", "megatron-fp16", "megatron-precision-aware"),
     *("megatron-precision-aware-bf16-moments", "deepspeed-zero1-fp16", "deepspeed-bf16", "nanotron"),
-    *("torchtitan-fsdp2", "torchtitan-fsdp2-compiled", "llm-foundry", "maxtext", "pure-bf16", "adamw-8bit"),
+    *("torchtitan-fsdp2", "torchtitan-fsdp2-compiled", "torchtitan-fsdp2-loss-parallel", "llm-foundry", "maxtext"),
+    *("pure-bf16", "adamw-8bit"),
     *("sgd", "adafactor", "muon"),
 )
 """The files of hardware/recipes; they are named here because help reads no file."""
