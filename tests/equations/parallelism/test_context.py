@@ -212,8 +212,8 @@ def test_gradients_are_summed_over_both_groups_as_over_one(on_machine, random):
     for name, factors in split.parts:
         together: dict[str, int] = {}
         for axis, size in factors:
-            axis = "dp" if axis == "cp" else axis
-            together[axis] = together.get(axis, 1) * size
+            merged = "dp" if axis == "cp" else axis
+            together[merged] = together.get(merged, 1) * size
         parts.append((name, tuple(together.items())))
     joined = replace(split, parts=tuple(parts))
     words = f"tp={degrees['tp']} pp={degrees['pp']}"
