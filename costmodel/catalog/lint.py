@@ -12,14 +12,14 @@ from math import prod
 from pathlib import Path
 
 from costmodel.catalog.browse import facts_of, load
-from costmodel.catalog.catalog import KINDS, Catalog, check_names, read_assumptions, yaml_files
+from costmodel.catalog.catalog import CONSTANTS, KINDS, Catalog, check_names, read_assumptions, yaml_files
 from costmodel.catalog.counts import parameter_counts
 from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number, shape_text
 from costmodel.catalog.models import read_model
 from costmodel.catalog.sizes import standard_rule
 from costmodel.errors import CatalogError, InputError, nearest
 
-FOLDERS = (*KINDS, "assumptions", "models")
+FOLDERS = (*KINDS, *CONSTANTS, "models")
 _HEADLINE = 0.1  # of the published number of parameters of a model without an exact count
 _DIGITS = 0.02  # what is printed twice, in two units or rounded, may differ by so much
 
@@ -112,7 +112,7 @@ def _entry_problems(catalog: Catalog, kind: str, path: Path) -> Iterator[Problem
     if kind == "models":
         yield from _model(catalog, path)
         return
-    if kind == "assumptions":
+    if kind in CONSTANTS:
         block = catalog.read(path)
         check_names(block, block.text("name"), (), path)
         yield from _sources(catalog, dict(read_assumptions(block)))

@@ -8,7 +8,7 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import MODEL, Batch, Dtype, On, SequenceLength, Slices
+from costmodel.cli.options import MODEL, Batch, Dtype, On, Recipe, SequenceLength, Slices
 from costmodel.errors import InputError
 from costmodel.report import Answer
 
@@ -41,6 +41,7 @@ def explain(
     seq: SequenceLength = None,
     batch: Batch = None,
     dtype: Dtype = None,
+    recipe: Recipe = None,
     size: Annotated[str | None, typer.Option("--size", metavar="SIZE", help="Payload of a collective.")] = None,
     group: Annotated[
         int | None, typer.Option("--group", metavar="RANKS", help="Of a collective; default: all.")
@@ -81,6 +82,7 @@ def explain(
         sequence_length=seq,
         batch=batch,
         dtype=dtype,
+        recipe=recipe,
         group=group,
         axes=axes,
         stride=stride,

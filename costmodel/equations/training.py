@@ -7,6 +7,7 @@ from costmodel.equations.axes import STAGE
 from costmodel.equations.kernels.elementwise import OptimizerTraffic
 from costmodel.equations.kernels.layer import LayerCompute
 from costmodel.equations.memory import Memory
+from costmodel.equations.parallelism.context import ContextParallel
 from costmodel.equations.parallelism.data import FullySharded, GradientSync, ShardedTables
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.legality import Legality
@@ -33,12 +34,15 @@ class Step(Chapter):
 
     layer = part(LayerCompute, shared=True)
     layout = part(Layout, shared=True)
-    tp, pp, dp, m = layout.tp, layout.pp, layout.dp, layout.micro_batches
+    tp, pp, m = layout.tp, layout.pp, layout.micro_batches
     legality = part(Legality, shared=True)
     memory = part(Memory, shared=True)
 
     tp_hidden_share = given(
         count, "share of tensor-parallel communication that hides behind compute", owner="assumption"
+    )
+    cp_hidden_share = given(
+        count, "share of what a ring of keys and values can hide that really hides", owner="assumption"
     )
     fsdp_hidden_share = given(count, "share of FSDP's communication that hides behind compute", owner="assumption")
     fsdp_wire_factor = given(
@@ -51,11 +55,17 @@ class Step(Chapter):
     tp_all_gather = given(seconds, "of a micro-batch's hidden states over the tensor-parallel ranks")
     tp_reduce_scatter = given(seconds, "of a micro-batch's hidden states over the tensor-parallel ranks")
     tp_all_reduce = given(seconds, "of a micro-batch's hidden states over the tensor-parallel ranks")
-    dp_gather_layer = given(seconds, "all-gather of one layer's weights over the data-parallel ranks")
-    dp_scatter_layer = given(seconds, "reduce-scatter of one layer's gradients over the data-parallel ranks")
-    dp_all_gather = given(seconds, "all-gather of a stage's weights over the data-parallel ranks")
-    dp_reduce_scatter = given(seconds, "reduce-scatter of a stage's gradients over the data-parallel ranks")
-    dp_all_reduce = given(seconds, "all-reduce of a stage's gradients over the data-parallel ranks")
+    cp_send = given(seconds, "keys and values of a rank to the next context-parallel rank")
+    cp_send_gradient = given(seconds, "their gradients to the next context-parallel rank")
+    cp_all_gather = given(seconds, "of keys and values over the context-parallel ranks")
+    cp_reduce_scatter = given(seconds, "of their gradients over the context-parallel ranks")
+    cp_exchange_in = given(seconds, "queries, keys and values, heads for tokens, among the context-parallel ranks")
+    cp_exchange_out = given(seconds, "the attention's output, tokens for heads, among the context-parallel ranks")
+    dp_gather_layer = given(seconds, "all-gather of one layer's weights over the ranks that share weights")
+    dp_scatter_layer = given(seconds, "reduce-scatter of one layer's gradients over the ranks that share weights")
+    dp_all_gather = given(seconds, "all-gather of a stage's weights over the ranks that share weights")
+    dp_reduce_scatter = given(seconds, "reduce-scatter of a stage's gradients over the ranks that share weights")
+    dp_all_reduce = given(seconds, "all-reduce of a stage's gradients over the ranks that share weights")
     pp_send = given(seconds, "one message between neighbouring stages")
 
     tensor = part(
@@ -68,24 +78,45 @@ class Step(Chapter):
         backward_compute=layer.backward_compute,
         hidden_share=tp_hidden_share,
     )
-    recomputed_exposed = equation(
-        seconds,
-        choose(layout.recompute, {"none": 0, "selective": 0, "full": tensor.exposed_forward}),
-        "tensor-parallel communication of a layer that full recomputation repeats",
+    context = part(
+        ContextParallel,
+        cp=layout.cp,
+        send=cp_send,
+        send_gradient=cp_send_gradient,
+        all_gather=cp_all_gather,
+        reduce_scatter=cp_reduce_scatter,
+        exchange_in=cp_exchange_in,
+        exchange_out=cp_exchange_out,
+        attention_forward=layer.attention_forward,
+        attention_backward=layer.attention_backward,
+        first_forward=layer.first_forward,
+        first_backward=layer.first_backward,
+        hidden_share=cp_hidden_share,
+    )
+    repeated = equation(
+        count,
+        choose(layout.recompute, {"none": 0, "selective": 0, "full": 1}),
+        "times that recomputation repeats the communication of a layer's forward pass",
     )
     accumulation = part(
         OptimizerTraffic,
-        owned_parameters=worst(layout.stage_parameters, STAGE) / select(layout.optimizer_sharded > 0, dp, 1),
+        owned_parameters=worst(layout.stage_parameters, STAGE)
+        / select(layout.optimizer_sharded > 0, layout.replicas, 1),
         local_parameters=layout.layer_parameters,
         copied_parameters=select(layout.weights_sharded > 0, 0, worst(layout.stage_parameters, STAGE)),
     )
-    layer_forward = equation(seconds, layer.forward_compute + tensor.exposed_forward, "a layer, forward, before FSDP")
+    layer_forward = equation(
+        seconds,
+        layer.forward_compute + tensor.exposed_forward + context.exposed_forward,
+        "a layer, forward, before FSDP",
+    )
     layer_backward = equation(
         seconds,
         layer.backward_compute
         + layer.recomputed_compute
         + tensor.exposed_backward
-        + recomputed_exposed
+        + context.exposed_backward
+        + repeated * (tensor.exposed_forward + context.exposed_forward)
         + accumulation.accumulation,
         "a layer, backward, before FSDP",
     )
@@ -96,7 +127,7 @@ class Step(Chapter):
     )
     sharded = part(
         FullySharded,
-        dp=dp,
+        dp=layout.replicas,
         gather_layer=dp_gather_layer,
         scatter_layer=dp_scatter_layer,
         forward_compute=layer_forward,
@@ -120,7 +151,9 @@ class Step(Chapter):
         wire_factor=fsdp_wire_factor,
         hidden_share=fsdp_hidden_share,
     )
-    head_share = equation(count, 1 / layout.weight_copies, "share of the micro-batches whose head a rank with a head has")
+    head_share = equation(
+        count, 1 / layout.weight_copies, "share of the micro-batches whose head a rank with a head has"
+    )
     last_work = equation(seconds, layer.loss_compute + tables.exposed, "head and loss, and FSDP's traffic for them")
     # Only two kinds of stage can be the slowest: one with the most layers, and the one with the head.
     most_layers = equation(count, worst(layout.stage_layers, STAGE), "layers of the fullest stage")
@@ -148,7 +181,7 @@ class Step(Chapter):
     )
     sync = part(
         GradientSync,
-        dp=dp,
+        dp=layout.replicas,
         pp=pp,
         micro_batches=m,
         all_reduce=dp_all_reduce,
@@ -184,17 +217,25 @@ class Step(Chapter):
         "norms, activations, residuals, accumulation of gradients",
     )
     time_loss = equation(
-        seconds, m * head_is_slowest * head_share * layer.loss_compute, "head and loss, where the slowest stage has them"
+        seconds,
+        m * head_is_slowest * head_share * layer.loss_compute,
+        "head and loss, where the slowest stage has them",
     )
     time_recompute = equation(seconds, layer_passes * layer.recomputed_compute, "forward work run again")
     time_tp = equation(
         seconds,
-        layer_passes * (tensor.exposed_forward + tensor.exposed_backward + recomputed_exposed),
+        layer_passes * ((1 + repeated) * tensor.exposed_forward + tensor.exposed_backward),
         "tensor-parallel traffic",
+    )
+    time_cp = equation(
+        seconds,
+        layer_passes * ((1 + repeated) * context.exposed_forward + context.exposed_backward),
+        "context-parallel traffic",
     )
     time_fsdp = equation(
         seconds,
-        layer_passes * (sharded.exposed_forward + sharded.exposed_backward) + m * head_is_slowest * head_share * tables.exposed,
+        layer_passes * (sharded.exposed_forward + sharded.exposed_backward)
+        + m * head_is_slowest * head_share * tables.exposed,
         "FSDP traffic",
     )
     time_pp = equation(seconds, pipeline.sends, "messages between stages")
@@ -206,13 +247,13 @@ class Step(Chapter):
     # Communication in all, shown or hidden
     total_tp = equation(
         seconds,
-        layer_passes
-        * (
-            tensor.forward
-            + tensor.backward
-            + choose(layout.recompute, {"none": 0, "selective": 0, "full": tensor.forward})
-        ),
+        layer_passes * ((1 + repeated) * tensor.forward + tensor.backward),
         "tensor-parallel traffic, hidden or not",
+    )
+    total_cp = equation(
+        seconds,
+        layer_passes * ((1 + repeated) * context.forward + context.backward),
+        "context-parallel traffic, hidden or not",
     )
     total_fsdp = equation(
         seconds,

@@ -57,6 +57,7 @@ def explain(
     sequence_length: int | str | None = None,
     batch: int | str | None = None,
     dtype: str | None = None,
+    recipe: str | None = None,
     group: int | None = None,
     axes: str | None = None,
     stride: int = 1,
@@ -78,6 +79,7 @@ def explain(
         sequence_length: tokens of a sequence.
         batch: sequences of a step, or tokens with a suffix such as `16M`.
         dtype: of the elements.
+        recipe: of a training step, as `train` takes it.
         group: ranks of a collective's group; `axes` and `stride` as `collective` takes them.
         axes: see `group`.
         stride: see `group`.
@@ -95,6 +97,8 @@ def explain(
     opened = Catalog.of(catalog)
     subject, name = _resolved(quantity, "model" if on is None and model is not None else "training")
     _check_subject(subject, model, on, size, group, axes)
+    if recipe is not None and subject != "training":
+        raise InputError("--recipe is of a training step, such as `explain step_time llama-3-70b --on dgx-h100:512`")
     numbers = model is not None or on is not None
     if not numbers:
         if only or rows:
@@ -107,7 +111,7 @@ def explain(
     elif subject == "model":
         found = _model_inputs(model, sequence_length, opened)
     else:
-        found = _training_inputs(model, on, layout, slices, sequence_length, batch, dtype, opened)
+        found = _training_inputs(model, on, layout, slices, sequence_length, batch, dtype, recipe, opened)
     kind, inputs, said, notes = found
     system, looped = _system_with(subject, name, kind)
     point = _point(system, looped, name, inputs, only)
@@ -206,6 +210,7 @@ def _training_inputs(
     sequence_length: int | str | None,
     batch: int | str | None,
     dtype: str | None,
+    recipe: str | None,
     catalog: Catalog,
 ) -> _Inputs:
     from costmodel.search.evaluate import inputs
@@ -214,7 +219,16 @@ def _training_inputs(
     from costmodel.topology.machine import parse_machine
 
     machine = parse_machine(on, slices, catalog)
-    question = ask(model, machine, catalog, sequence_length=sequence_length, batch=batch, tokens=None, dtype=dtype)
+    question = ask(
+        model,
+        machine,
+        catalog,
+        sequence_length=sequence_length,
+        batch=batch,
+        tokens=None,
+        dtype=dtype,
+        recipe=recipe,
+    )
     workload, chosen = settle(question, layout, catalog)
     said = f"{workload.model.name} on {machine.name_as_typed}"
     assumed = [note for note in question.said(workload.global_batch) if "--tokens" not in note]

@@ -127,7 +127,8 @@ class _Printer(LatexPrinter):  # type: ignore[misc]
     def _print_chosen(self, x: Expression, exp: str | None = None) -> str:
         choice = self._print(x.args[0])
         lines = [
-            (self._print(formula), f"{choice} = {r', '.join(map(words, labels))}") for formula, labels in x.branches.items()
+            (self._print(formula), f"{choice} = {r', '.join(map(words, labels))}")
+            for formula, labels in x.branches.items()
         ]
         return _raised(self._cases(lines), exp)
 

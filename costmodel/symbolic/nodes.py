@@ -323,5 +323,10 @@ def square_root(x: Expression) -> Expression:
     return sp.sqrt(x)
 
 
+def exponential(x: Expression) -> Expression:
+    """The exponential function."""
+    return sp.exp(x)
+
+
 infinite = sp.oo
 """What does not apply takes forever."""

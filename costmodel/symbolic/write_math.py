@@ -16,7 +16,7 @@ HEADER = f'''"""{NOTICE}
 {{meaning}}
 """
 
-from math import cbrt, ceil, floor, inf, log, sqrt
+from math import cbrt, ceil, exp, floor, inf, log, sqrt
 from typing import Any
 
 from costmodel.runtime import ceil_log2, floor_log2, nearest_whole, none_drawn, ones_below
@@ -56,12 +56,12 @@ class MathWriter(PythonWriter):
             labels = self.system.labels(x.args[0])
             picked = self.write(x.args[0])
             *first, last = x.branches
-            code = ""
+            cases = ""
             for formula in first:
                 numbers = [labels.index(label) for label in x.branches[formula]]
                 test = f"== {numbers[0]}" if len(numbers) == 1 else f"in {{{', '.join(map(str, numbers))}}}"
-                code += f"{self.at(formula, ADD)} if {picked} {test} else "
-            return code + self.at(last, ADD), COMPARE - 1
+                cases += f"{self.at(formula, ADD)} if {picked} {test} else "
+            return cases + self.at(last, ADD), COMPARE - 1
         if isinstance(x, nodes.Extreme) and len(x.args) == 1:
             return self.emit(x.args[0])
         if isinstance(x, nodes.stacked):

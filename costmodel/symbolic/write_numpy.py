@@ -22,7 +22,7 @@ HEADER = f'''"""{NOTICE}
 {{meaning}}
 """
 
-from numpy import add, cbrt, ceil, floor, inf, log, maximum, minimum, sqrt, where
+from numpy import add, cbrt, ceil, exp, floor, inf, log, maximum, minimum, sqrt, where
 
 from costmodel.runtime import (
     at_largest,

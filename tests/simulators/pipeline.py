@@ -134,7 +134,7 @@ def run(
         for device, order in enumerate(program.orders):
             while position[device] < len(order):
                 slot = order[position[device]]
-                needs = [need for op in slot if (need := _needed(op, program.stages)) is not None]
+                needs = [need for op in slot if (need := needed(op, program.stages)) is not None]
                 if any(need not in ended for need in needs):
                     break
                 remote = [program.home(need[1], need[2]) != device for need in needs]
@@ -160,7 +160,7 @@ def run(
     return Run(makespan, makespan - max(work), until_input, until_weight, messages, ended)
 
 
-def _needed(op: Op, stages: int) -> Op | None:
+def needed(op: Op, stages: int) -> Op | None:
     """The op whose result is needed; None for a batch that enters."""
     what, stage, batch = op
     if what == FORWARD:

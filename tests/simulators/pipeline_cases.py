@@ -54,11 +54,18 @@ def program(schedule: str, p: int, m: int, v: int = 1, group: int | None = None)
 
 
 def run_equal(
-    of: Program, forward: Fraction, inputs: Fraction, weights: Fraction, message: Fraction = Fraction(0), pair: Fraction | None = None
+    of: Program,
+    forward: Fraction,
+    inputs: Fraction,
+    weights: Fraction,
+    message: Fraction = Fraction(0),
+    pair: Fraction | None = None,
 ) -> Run:
     """Execute with equal stages; the times are those of a device's whole share."""
     times = [[Fraction(t) / of.chunks] * of.stages for t in (forward, inputs, weights)]
-    return pipeline.run(of, times[0], times[1], message, weight=times[2], pair=None if pair is None else pair / of.chunks)
+    return pipeline.run(
+        of, times[0], times[1], message, weight=times[2], pair=None if pair is None else pair / of.chunks
+    )
 
 
 @dataclass(frozen=True, slots=True)

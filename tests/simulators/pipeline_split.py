@@ -8,9 +8,7 @@ from itertools import islice
 from tests.simulators.pipeline import FORWARD, INPUT, WEIGHT, Op, Program, in_a_line, in_groups
 
 
-def zero_bubble(
-    devices: int, micro_batches: int, chunks: int = 1, depth: int = 1, group: int | None = None
-) -> Program:
+def zero_bubble(devices: int, micro_batches: int, chunks: int = 1, depth: int = 1, group: int | None = None) -> Program:
     """ZB-H1, or with `depth` 2 ZB-H2: device i starts with `depth` forwards for each device after it, then alternates forward and
     input gradient; its first weight gradient comes `depth` i input gradients late. With chunks, the interleaved ZB-1p.
     """
@@ -115,7 +113,11 @@ def _repeated(starts: list[tuple[int, int, int, int]], micro_batches: int, ahead
     kinds = ((FORWARD, 0), (FORWARD, 1), (INPUT, 1), (INPUT, 0))
     room = max(_held(block) for block in starts)
     queues = [
-        sorted((slot + 6 * m, what, chunk, m) for m in range(micro_batches) for slot, (what, chunk) in zip(block, kinds, strict=True))
+        sorted(
+            (slot + 6 * m, what, chunk, m)
+            for m in range(micro_batches)
+            for slot, (what, chunk) in zip(block, kinds, strict=True)
+        )
         for block in starts
     ]
     done: dict[tuple[str, int, int], int] = {}

@@ -1,18 +1,41 @@
 """Fused attention (FlashAttention and its kin): matrix work of the causal pairs, and their exponentials."""
 
-from costmodel.symbolic import FLOP, Chapter, count, equation, flop_per_second, given, per_second, seconds, smallest
+from costmodel.equations.axes import CONTEXT
+from costmodel.symbolic import (
+    BYTE,
+    FLOP,
+    Chapter,
+    bytes_,
+    bytes_per_second,
+    choice,
+    choose,
+    count,
+    equation,
+    flop_per_second,
+    given,
+    per_second,
+    seconds,
+    select,
+    smallest,
+)
 
 
 class Attention(Chapter):
     """Scores, softmax and weighted values in one kernel that never writes the scores.
 
-    The forward pass does two products for each query-key pair, the backward pass five.
+    The forward pass does two products for each query-key pair, the backward pass five. Context-parallel ranks share the
+    pairs: evenly, but where each holds one piece of the sequence the last rank, which sees all others, has the most.
     """
 
     sequences = given(count, "sequences of a micro-batch")
     sequence_length = given(count, "tokens of a sequence (T)", owner="workload")
     window = given(count, "tokens that a query sees back; the sequence length when it sees all", owner="model")
-    attention_heads = given(count, "query heads on a rank")
+    attention_heads = given(count, "query heads on a tensor-parallel rank")
+    cp = given(count, "context-parallel ranks (n)")
+    cp_type = choice(CONTEXT.labels, "how context-parallel ranks attend to all tokens", CONTEXT)
+    element_size = given(bytes_, "an element of activations and weights in compute", owner="workload")
+    memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
+    memory_share = given(count, "share of the memory bandwidth that kernels attain", owner="chip")
     head_size = given(count, "features of a head (H)", owner="model")
     peak = given(flop_per_second, "dense peak of the chip at this precision", owner="chip")
     attention_share = given(count, "share of the peak that the fused forward kernel attains", owner="chip")
@@ -27,19 +50,93 @@ class Attention(Chapter):
         "query-key pairs of one head and sequence under the causal mask, half of the diagonal",
         source="area under the mask: T W - W^2/2, which is T^2/2 when the window is the whole sequence",
     )
-    pairs = equation(count, sequences * attention_heads * causal_pairs, "query-key pairs on a rank")
+    # The pairs of a rank
+    own_tokens = equation(count, sequence_length / cp, "tokens of a sequence on a rank")
+    own_seen = equation(count, smallest(window, own_tokens), "of these, what the last query sees")
+    own_pairs = equation(count, own_seen * (own_tokens - own_seen / 2), "pairs among them, when they are one piece")
+    earlier_tokens = equation(count, sequence_length - own_tokens, "tokens before those of the last rank")
+    earlier_seen = equation(count, smallest(window, earlier_tokens), "of these, what the last one sees")
+    earlier_pairs = equation(count, earlier_seen * (earlier_tokens - earlier_seen / 2), "pairs among them")
+    rank_pairs = equation(
+        count,
+        choose(
+            cp_type,
+            {
+                "ring": causal_pairs / cp,
+                "ring-contiguous": causal_pairs - earlier_pairs,
+                "all-gather": causal_pairs / cp,
+                "ulysses": causal_pairs / cp,
+            },
+        ),
+        "pairs of one head of tp and sequence on the slowest rank",
+        source="counted: with an early and a late piece every rank has two pairs of pieces in every step of the ring",
+        approximate="a window shorter than the sequence is shared as evenly as the whole",
+    )
+    first_pairs = equation(
+        count,
+        choose(
+            cp_type,
+            {
+                "ring": rank_pairs / cp,
+                "ring-contiguous": own_pairs,
+                "all-gather": rank_pairs,
+                "ulysses": rank_pairs,
+            },
+        ),
+        "of these, those among the tokens of the rank itself, which the ring begins with",
+    )
+    kernels = equation(
+        count,
+        choose(cp_type, {"ring": cp, "ring-contiguous": cp, "all-gather": select(cp > 1, 2, 1), "ulysses": 1}),
+        "kernels: one a step of the ring; one each for the early and the late piece where all keys are there",
+    )
+    merges = equation(
+        count,
+        choose(cp_type, {"ring": cp - 1, "ring-contiguous": cp - 1, "all-gather": 0, "ulysses": 0}),
+        "times that the result of a step is added to what there is",
+    )
+    merge = equation(
+        seconds,
+        launch_gap
+        + sequences
+        * own_tokens
+        * attention_heads
+        * head_size
+        * (8 * BYTE + element_size)
+        / (memory_share * memory_bandwidth),
+        "one of them: the sum in fp32 read and written, the new part read",
+        source="Liu et al. 2023, arXiv 2310.01889, algorithm 1",
+        approximate="all queries, though in zig-zag every second half-step has only the later ones",
+    )
+
+    pairs = equation(count, sequences * attention_heads * rank_pairs, "query-key pairs on a rank")
+    forward_pair = equation(
+        seconds,
+        4 * head_size * FLOP / (attention_share * peak) + 1 / exponential_rate,
+        "two products and an exponential",
+    )
+    backward_pair = equation(
+        seconds,
+        10 * head_size * attention_backward_factor * FLOP / (attention_share * peak) + 1 / exponential_rate,
+        "five products and an exponential",
+    )
     forward = equation(
         seconds,
-        launch_gap + pairs * (4 * head_size * FLOP / (attention_share * peak) + 1 / exponential_rate),
+        kernels * launch_gap + pairs * forward_pair + merges * merge,
         "two products and an exponential a pair",
         source="fit of public kernel tables: prefill attention, 9 to 14 % median error",
         approximate="no partly filled blocks on the diagonal",
     )
     backward = equation(
         seconds,
-        launch_gap
-        + pairs * (10 * head_size * attention_backward_factor * FLOP / (attention_share * peak) + 1 / exponential_rate),
+        kernels * launch_gap + pairs * backward_pair + merges * merge,
         "five products and an exponential a pair",
         source="FlashAttention-2 (Dao 2023), section 3.1; the factor from published training runs",
         approximate="the least certain constant of a training step: 1.4 to 2.0",
+    )
+    first_forward = equation(
+        seconds, launch_gap + sequences * attention_heads * first_pairs * forward_pair, "the first step, forward"
+    )
+    first_backward = equation(
+        seconds, launch_gap + sequences * attention_heads * first_pairs * backward_pair, "the first step, backward"
     )

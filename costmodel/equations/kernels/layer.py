@@ -34,12 +34,14 @@ class LayerCompute(Chapter):
         Attention,
         sequences=layout.micro_batch_size,
         attention_heads=layout.heads / tp,
+        cp=layout.cp,
         window=layout.sequence_length,
     )
     sliding_core = part(
         Attention,
         sequences=layout.micro_batch_size,
         attention_heads=layout.heads / tp,
+        cp=layout.cp,
         window=select(windows.window > 0, windows.window, layout.sequence_length),
     )
     gated_activation_bytes_forward = given(
@@ -82,6 +84,16 @@ class LayerCompute(Chapter):
         seconds,
         (1 - sliding_share) * core.backward + sliding_share * sliding_core.backward,
         "attention of the average layer, backward",
+    )
+    first_forward = equation(
+        seconds,
+        (1 - sliding_share) * core.first_forward + sliding_share * sliding_core.first_forward,
+        "of this, what a context-parallel rank does with its own keys",
+    )
+    first_backward = equation(
+        seconds,
+        (1 - sliding_share) * core.first_backward + sliding_share * sliding_core.first_backward,
+        "of this, what a context-parallel rank does with its own keys",
     )
     forward_compute = equation(seconds, matmul_forward + attention_forward + between.forward, "a layer, forward")
     recomputed_products = equation(

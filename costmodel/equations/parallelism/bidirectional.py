@@ -51,7 +51,9 @@ class DualPipe(Chapter):
     later_sends = equation(
         count,
         select(
-            backward_first >= filling, p / 2 - 1, select(equal(largest(forward_first, weights_alone), filling), 0, 1 - p / 2)
+            backward_first >= filling,
+            p / 2 - 1,
+            select(equal(largest(forward_first, weights_alone), filling), 0, 1 - p / 2),
         ),
         "further messages that show where the wait is for I, or fewer where it is for W",
     )

@@ -1,6 +1,6 @@
 """What a layout is, and what it makes of a model on one rank: tokens, weights, layers of a stage."""
 
-from costmodel.equations.axes import MICRO_BATCH, RECOMPUTE, SCHEDULE, SEQUENCE, SHARDING, STAGE
+from costmodel.equations.axes import CONTEXT, MICRO_BATCH, RECOMPUTE, SCHEDULE, SEQUENCE, SHARDING, STAGE
 from costmodel.equations.model.parameters import Parameters
 from costmodel.equations.parallelism.schedules import FOLDED, SCHEDULES, TWO_WAY, by_schedule
 from costmodel.symbolic import (
@@ -25,6 +25,7 @@ class Layout(Chapter):
     """Degrees of parallelism, micro-batch, schedule, sharding and recomputation, and the model on a rank under them."""
 
     tp = column(count, "tensor-parallel ranks")
+    cp = column(count, "context-parallel ranks")
     pp = column(count, "pipeline stages")
     dp = column(count, "data-parallel ranks")
     micro_batch_size = given(count, "sequences of a micro-batch", MICRO_BATCH, owner="layout")
@@ -36,6 +37,7 @@ class Layout(Chapter):
     weights_sharded = given(count, "1 when they share the weights", SHARDING, owner="layout")
     recompute = choice(RECOMPUTE.labels, "what of the forward pass is run again", RECOMPUTE)
     sequence_parallel = choice(SEQUENCE.labels, "Megatron sequence parallelism", SEQUENCE)
+    cp_type = choice(CONTEXT.labels, "how context-parallel ranks attend to all tokens", CONTEXT)
 
     global_batch = given(count, "sequences of a step", owner="workload")
     sequence_length = given(count, "tokens of a sequence (T)", owner="workload")
@@ -46,15 +48,18 @@ class Layout(Chapter):
     vocabulary_multiple = given(count, "the padded vocabulary is a multiple of this times tp", owner="assumption")
 
     # The batch
-    tokens = equation(count, micro_batch_size * sequence_length, "tokens of a micro-batch")
+    tokens = equation(count, micro_batch_size * sequence_length / cp, "tokens of a micro-batch on a rank")
     micro_batches = equation(count, global_batch / (dp * micro_batch_size), "micro-batches of a pipeline in a step (m)")
+    replicas = equation(count, dp * cp, "ranks that hold the same weights: data- and context-parallel")
     sequence_split = equation(
         count,
         choose(sequence_parallel, {"off": 1, "on": tp}),
         "ranks that share what lies between the products",
         source="Korthikanti et al. 2022, section 4.2.2",
     )
-    hidden_state_bytes = equation(bytes_, tokens * hidden_size * element_size, "the hidden states of a micro-batch")
+    hidden_state_bytes = equation(
+        bytes_, tokens * hidden_size * element_size, "the hidden states of a micro-batch on a rank"
+    )
 
     # Where the stages are
     weight_copies = equation(
@@ -95,7 +100,9 @@ class Layout(Chapter):
         "layers that a micro-batch meets on each kind of rank; one rank alone is the first",
     )
     has_embedding = equation(
-        count, rows(STAGE, {"first": 1, "middle": 0, "last": select(pp > 1, weight_copies - 1, 0)}), "1 where the embedding is"
+        count,
+        rows(STAGE, {"first": 1, "middle": 0, "last": select(pp > 1, weight_copies - 1, 0)}),
+        "1 where the embedding is",
     )
     has_head = equation(
         count,
@@ -134,6 +141,9 @@ class Layout(Chapter):
     )
     stage_parameters = equation(
         count,
-        weight_copies * stage_layers * layer_parameters + has_embedding * embedding_on_rank + has_head * head_on_rank - shared_table,
+        weight_copies * stage_layers * layer_parameters
+        + has_embedding * embedding_on_rank
+        + has_head * head_on_rank
+        - shared_table,
         "weights on a rank of each kind of stage",
     )

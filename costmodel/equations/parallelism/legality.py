@@ -10,7 +10,7 @@ class Legality(Chapter):
     """Rules of divisibility and sense; `legal` is 1 where all hold. The meaning of a rule is what a person is told."""
 
     layout = part(Layout, shared=True)
-    tp, pp, dp = layout.tp, layout.pp, layout.dp
+    tp, cp, pp, dp = layout.tp, layout.cp, layout.pp, layout.dp
     heads, kv_heads, ffn_size = layout.heads, layout.kv_heads, layout.ffn_size
     m, v = layout.micro_batches, layout.virtual_stages
     groups = part(Groups, shared=True, pp=pp, micro_batches=m)
@@ -38,9 +38,7 @@ class Legality(Chapter):
     )
     rule_stages = equation(
         count,
-        by_schedule(
-            layout.schedule, {"1f1b": 1, TWO_WAY: holds(both(pp > 1, divides(2, pp)))}, others=holds(pp > 1)
-        ),
+        by_schedule(layout.schedule, {"1f1b": 1, TWO_WAY: holds(both(pp > 1, divides(2, pp)))}, others=holds(pp > 1)),
         f"schedules other than 1f1b need several stages, {' and '.join(TWO_WAY)} an even number",
     )
     rule_groups = equation(
@@ -48,9 +46,7 @@ class Legality(Chapter):
         by_schedule(
             layout.schedule,
             {
-                ("interleaved", "interleaved-zb"): holds(
-                    both(groups.whole_group >= pp, groups.last_group >= pp)
-                ),
+                ("interleaved", "interleaved-zb"): holds(both(groups.whole_group >= pp, groups.last_group >= pp)),
             },
             others=holds(layout.group_size <= 0),
         ),
@@ -87,11 +83,52 @@ class Legality(Chapter):
     )
     rule_sequence = equation(
         count,
-        choose(layout.sequence_parallel, {"off": 1, "on": holds(both(tp > 1, divides(tp, layout.sequence_length)))}),
-        "sequence parallelism needs tp of 2 or more, and tp divides the sequence",
+        choose(
+            layout.sequence_parallel, {"off": 1, "on": holds(both(tp > 1, divides(tp * cp, layout.sequence_length)))}
+        ),
+        "sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence",
+    )
+    rule_context_length = equation(
+        count,
+        choose(
+            layout.cp_type,
+            {
+                "ring": holds(either(cp <= 1, divides(2 * cp, layout.sequence_length))),
+                "ring-contiguous": holds(divides(cp, layout.sequence_length)),
+                "all-gather": holds(divides(2 * cp, layout.sequence_length)),
+                "ulysses": holds(divides(cp, layout.sequence_length)),
+            },
+        ),
+        "cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather)",
+    )
+    rule_context_heads = equation(
+        count,
+        choose(
+            layout.cp_type,
+            {
+                "ring": 1,
+                "ring-contiguous": 1,
+                "all-gather": 1,
+                "ulysses": holds(
+                    both(divides(tp * cp, heads), either(divides(tp * cp, kv_heads), divides(kv_heads, tp * cp)))
+                ),
+            },
+        ),
+        "with ulysses tp times cp divides the query heads, and the key-value heads or they it",
+        source="Jacobs et al. 2023, arXiv 2309.14509, section 3",
+    )
+    rule_context_type = equation(
+        count,
+        choose(
+            layout.cp_type,
+            {"ring": 1, "ring-contiguous": holds(cp > 1), "all-gather": holds(cp > 1), "ulysses": holds(cp > 1)},
+        ),
+        "cp_type is said only where cp is 2 or more",
     )
     rule_sharding = equation(
-        count, holds(either(dp > 1, layout.optimizer_sharded <= 0)), "zero of 1 or more needs dp of 2 or more"
+        count,
+        holds(either(layout.replicas > 1, layout.optimizer_sharded <= 0)),
+        "zero of 1 or more needs dp or cp of 2 or more",
     )
     legal = equation(
         count,
@@ -109,6 +146,9 @@ class Legality(Chapter):
             rule_halves,
             rule_updates,
             rule_sequence,
+            rule_context_length,
+            rule_context_heads,
+            rule_context_type,
             rule_sharding,
         ),
         "1 when every rule holds",

@@ -167,11 +167,15 @@ class Pipeline(Chapter):
     send_count = equation(
         count,
         select(
-            pp > 1, send_exposed_share * (async_sends + turn_sends) + by_schedule(schedule, {"1f1b": blocking_sends}, others=0), 0
+            pp > 1,
+            send_exposed_share * (async_sends + turn_sends) + by_schedule(schedule, {"1f1b": blocking_sends}, others=0),
+            0,
         ),
         "messages that show, but for stalls",
     )
-    chunk = equation(seconds, layers * (forward + backward) / virtual_stages, "forward and backward of the average chunk")
+    chunk = equation(
+        seconds, layers * (forward + backward) / virtual_stages, "forward and backward of the average chunk"
+    )
     chunk_cover = equation(
         seconds, layers * smallest(forward, backward) / virtual_stages, "the pass that has to hide a message"
     )

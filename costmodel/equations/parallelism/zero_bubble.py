@@ -92,8 +92,7 @@ class ZeroBubble(Chapter):
             {
                 ("zb-h1", "zb-1p"): line_sends,
                 "zb-h2": (pp - 1) * select(input_gradient >= 2 * weight_gradient, 2, 1),
-                "zb-2p": (pp - 1)
-                * select(input_gradient * (pp - 1) >= (micro_batches - 1) * weight_gradient, 2, 1),
+                "zb-2p": (pp - 1) * select(input_gradient * (pp - 1) >= (micro_batches - 1) * weight_gradient, 2, 1),
                 "interleaved-zb": 4 * (pp - 1) + (virtual_stages - 1) * pp,
             },
             others=0,
@@ -147,8 +146,7 @@ class Folded(Chapter):
     )
     v_min = equation(
         seconds,
-        micro_batches
-        * largest(0, 3 * largest(forward, input_gradient) - (forward + input_gradient + weight_gradient))
+        micro_batches * largest(0, 3 * largest(forward, input_gradient) - (forward + input_gradient + weight_gradient))
         + (4 * pp - select(floor_divide(pp, 3) * 3 < pp, 5, 7)) * (forward + input_gradient) / 4,
         "bubble of V-Min, with a third of 1F1B's activations: it loses in every micro-batch unless F, I and W are alike",
         source="Qi et al. 2024 (controllable memory); an event simulator",
@@ -162,7 +160,9 @@ class Folded(Chapter):
     )
     sends = equation(
         count,
-        by_schedule(schedule, {"zb-v": 5 * pp - 7, "v-half": 6 * pp - 2, "v-min": (6 - 8 / pp) * micro_batches}, others=0),
+        by_schedule(
+            schedule, {"zb-v": 5 * pp - 7, "v-half": 6 * pp - 2, "v-min": (6 - 8 / pp) * micro_batches}, others=0
+        ),
         "messages that show",
         source="an event simulator",
         approximate="messages of up to a tenth of a pass; V-Min shows them in every micro-batch",

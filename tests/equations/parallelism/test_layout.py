@@ -65,6 +65,9 @@ BROKEN = {
     "rule_halves": (decoder(layers=18), "pp=2 tp=2 dp=16 mbs=4 schedule=chimera"),
     "rule_updates": (decoder(layers=16), "pp=8 tp=4 dp=2 zero=0 schedule=pipedream"),
     "rule_sequence": (decoder(), "tp=1 sp=1"),
+    "rule_context_length": (decoder(), "cp=64 dp=1 cp_type=all-gather"),
+    "rule_context_heads": (decoder(heads=20, kv_heads=4), "cp=8 cp_type=ulysses"),
+    "rule_context_type": (decoder(), "cp_type=ulysses"),
     "rule_sharding": (decoder(layers=64), "pp=64 dp=1 zero=1"),
 }
 
@@ -72,7 +75,7 @@ BROKEN = {
 @pytest.mark.parametrize("rule", BROKEN)
 def test_each_rule_is_broken_alone(rule):
     model, layout = BROKEN[rule]
-    found = on(model, GPUS, layout, 1024, 64)()
+    found = on(model, GPUS, layout, 1024 + 64 * (rule == "rule_context_length"), 64)()
     assert [name for name in RULES if found[name] != 1] == [rule]
     assert found["legal"] == 0
 
@@ -102,6 +105,10 @@ def test_key_value_heads_are_split_or_copied(kv_heads):
         ("pp=8 dp=8 mbs=1 schedule=dualpipe", "rule_filled"),
         ("pp=8 dp=4 tp=2 sp=0 mbs=4 zero=0 schedule=pipedream-2bw", "rule_filled"),
         ("tp=8 sp=1", "rule_sequence"),  # 1020 tokens over eight ranks
+        ("tp=2 cp=4 cp_type=ring-contiguous", "rule_sequence"),  # 255 tokens over two ranks
+        ("cp=4", "rule_context_length"),  # 1020 tokens in eight pieces
+        ("cp=8 cp_type=ring-contiguous", "rule_context_length"),
+        ("cp=2 cp_type=ulysses tp=16 sp=0", "rule_context_heads"),  # 16 heads over 32 ranks
     ],
 )
 def test_other_ways_to_break_a_rule(layout, rule):

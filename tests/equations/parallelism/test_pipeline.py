@@ -56,9 +56,9 @@ def form(schedule, forward, inputs, weights=(), *, p, m, v=1, group=0, message=F
 def equal_form(schedule, times, p, m, v=1, group=0, message=Fraction(0)):
     """The whole time where stages are equal; `times` are forward, input and weight gradient of a device's share."""
     stages = p * v
-    return form(
-        schedule, *([t / Fraction(v)] * stages for t in times), p=p, m=m, v=v, group=group, message=message
-    )["total"]
+    return form(schedule, *([t / Fraction(v)] * stages for t in times), p=p, m=m, v=v, group=group, message=message)[
+        "total"
+    ]
 
 
 @st.composite
@@ -96,7 +96,9 @@ def test_without_messages_the_form_is_exact(schedule, data, i, w):
     assert found == run_equal(program(schedule, p, m, v, group or None), f, i, w).makespan
 
 
-ALIKE = st.tuples(st.just(Fraction(1)), st.fractions(1, Fraction(13, 10), max_denominator=20), st.fractions(Fraction(1, 2), 1))
+ALIKE = st.tuples(
+    st.just(Fraction(1)), st.fractions(1, Fraction(13, 10), max_denominator=20), st.fractions(Fraction(1, 2), 1)
+)
 
 
 @pytest.mark.parametrize(("schedule", "least", "most"), [("v-half", -0.25, 0.03), ("v-min", -0.2, 0.1)])
@@ -153,7 +155,10 @@ def test_interleaved_with_messages_too_long_to_hide(p, groups, v, stretch):
 @given(st.integers(2, 10), st.integers(1, 20), durations, durations, parts)
 def test_gpipe_with_messages(p, m, f, b, part):
     message = part * 4
-    assert equal_form("gpipe", (f, b, 0), p, m, message=message) == run_equal(program("gpipe", p, m), f, b, 0, message).makespan
+    assert (
+        equal_form("gpipe", (f, b, 0), p, m, message=message)
+        == run_equal(program("gpipe", p, m), f, b, 0, message).makespan
+    )
 
 
 @few
@@ -171,9 +176,10 @@ def test_breadth_first_with_messages(p, multiple, v, b, part):
 def test_zb_h1_with_messages_and_short_weight_gradients(p, m, f, i, part, share):
     w = part * min(f, i)
     message = share * w
-    assert equal_form("zb-h1", (f, i, w), p, m, message=message) == run_equal(
-        program("zb-h1", p, m), f, i, w, message
-    ).makespan
+    assert (
+        equal_form("zb-h1", (f, i, w), p, m, message=message)
+        == run_equal(program("zb-h1", p, m), f, i, w, message).makespan
+    )
 
 
 @few
@@ -227,7 +233,10 @@ def test_light_ends_as_in_training(schedule):
         forward[-1] += loss - 1
         m = groups * p
         executed = pipeline.run(program(schedule, p, m, v), forward, forward, weight=forward).makespan
-        if schedule in {"dualpipe", "chimera"}:  # each device has half of the micro-batches of a stage and of its mirror image
+        if schedule in {
+            "dualpipe",
+            "chimera",
+        }:  # each device has half of the micro-batches of a stage and of its mirror image
             forward = [(a + b) / 2 for a, b in zip(forward, reversed(forward), strict=True)]
         errors.append(form(schedule, forward, forward, forward, p=p, m=m, v=v)["total"] / executed - 1)
     low, high = UNEQUAL[schedule]
@@ -275,7 +284,9 @@ def test_what_is_held_until_the_weight_gradient(schedule, data):
 @given(st.data())
 def test_what_searched_orders_hold(schedule, data):
     p, m, _, _ = data.draw(shapes(schedule))
-    assert set(in_flight(**sizes(schedule, p, m, 2))["in_flight"]) == {max(run_equal(program(schedule, p, m), 1, 1, 1).held)}
+    assert set(in_flight(**sizes(schedule, p, m, 2))["in_flight"]) == {
+        max(run_equal(program(schedule, p, m), 1, 1, 1).held)
+    }
 
 
 def test_versions_of_the_weights():
@@ -358,7 +369,15 @@ def test_published_cases(schedule):
             continue
         seen += 1
         found = form(
-            schedule, case.forward, case.inputs, case.weights, p=case.p, m=case.m, v=case.v, group=case.group, message=case.message
+            schedule,
+            case.forward,
+            case.inputs,
+            case.weights,
+            p=case.p,
+            m=case.m,
+            v=case.v,
+            group=case.group,
+            message=case.message,
         )["total"]
         error = found / case.makespan - 1
         if case.equal and not (case.message or schedule in SEARCHED):
