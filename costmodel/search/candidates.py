@@ -24,6 +24,9 @@ TRIED = ("1f1b", "interleaved", "zb-h1", "zb-v")
 or zb-v for more memory or by a search; v-half and v-min lose in every micro-batch; dualpipe, dualpipev and chimera pay off when
 communication of experts hides; pipedream's change the mathematics."""
 
+ASYNCHRONOUS = ("pipedream", "pipedream-2bw")
+"""Schedules whose gradients are those of older weights."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidates:

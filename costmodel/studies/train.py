@@ -10,7 +10,7 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Table
-from costmodel.search.candidates import TRIED, candidates
+from costmodel.search.candidates import ASYNCHRONOUS, TRIED, candidates
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import Layout, parse_layout
@@ -121,7 +121,8 @@ def train(
         )
         workload, chosen = settle(question, layout, opened)
         found.append(estimate(workload, chosen, opened, question.train_tokens))
-        notes.append(question.said(workload.global_batch))
+        stale = (f"{chosen.schedule} takes gradients of older weights: it changes the mathematics of the training",)
+        notes.append(question.said(workload.global_batch) + (stale if chosen.schedule in ASYNCHRONOUS else ()))
         short = layout is not None and found[-1].fits != "yes"
         changes.append(cheapest_changes(workload, chosen, opened) if short else None)
     return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0]), tuple(changes))
