@@ -44,31 +44,23 @@ class GradientBuckets:
         )
 
 
+def reduced_whole(layout: Layout) -> bool:
+    """Whether every rank keeps, and so reduces, all of its gradients."""
+    return layout.zero == 0 and layout.dp * layout.cp > 1
+
+
 def gradient_buckets(
     workload: Workload, layout: Layout, values: Mapping[str, Any], catalog: Catalog
 ) -> GradientBuckets | None:
     """The buckets of a layout whose ranks keep whole gradients and states; None where nothing is reduced that way."""
     from costmodel.generated import buckets_math
 
-    if layout.zero or values["replicas"] <= 1:
+    if not reduced_whole(layout):
         return None
-    caps = {name: number.value for name, number in catalog.assumptions("ddp").items()}
-    parameters = max(values["stage_parameters"])
-    # The all-reduce of one bucket is that of the stage with so few bytes a weight.
-    small = inputs(workload, layout, catalog) | {"gradient_wire_bytes": caps["bucket_cap"] / parameters}
-    found = call(
-        buckets_math.buckets,
-        {
-            **values,
-            **caps,
-            "parameters": parameters,
-            "layers": values["mean_layers"],
-            "whole_reduction": values[REDUCTION],
-            "bucket_reduction": call(math_module(workload).evaluate, small)[REDUCTION],
-        },
-    )
+    given = bucket_inputs(workload, layout, values, catalog)
+    found = call(buckets_math.buckets, given)
     return GradientBuckets(
-        bucket_bytes=caps["bucket_cap"],
+        bucket_bytes=given["bucket_cap"],
         buckets=int(found["buckets"]),
         reduced_s=found["reduced"],
         exposed_s=found["exposed"],
@@ -76,3 +68,19 @@ def gradient_buckets(
         best_bucket_bytes=found["best_best_bucket"],
         best_exposed_s=found["at_best_exposed"],
     )
+
+
+def bucket_inputs(workload: Workload, layout: Layout, values: Mapping[str, Any], catalog: Catalog) -> dict[str, Any]:
+    """What the equations of buckets are given, by name, from the quantities of a step."""
+    caps = {name: number.value for name, number in catalog.assumptions("ddp").items()}
+    parameters = max(values["stage_parameters"])
+    # The all-reduce of one bucket is that of the stage with so few bytes a weight.
+    small = inputs(workload, layout, catalog) | {"gradient_wire_bytes": caps["bucket_cap"] / parameters}
+    return {
+        **values,
+        **caps,
+        "parameters": parameters,
+        "layers": values["mean_layers"],
+        "whole_reduction": values[REDUCTION],
+        "bucket_reduction": call(math_module(workload).evaluate, small)[REDUCTION],
+    }

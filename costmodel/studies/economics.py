@@ -60,24 +60,28 @@ def economics(
     """Every quantity of a run by name, from those of its step; what the catalog does not know makes NaN."""
     from costmodel.generated import economics_math
 
+    return call(economics_math.economics, run_inputs(workload, values, catalog, train_tokens, price))
+
+
+def run_inputs(
+    workload: Workload, values: Mapping[str, Any], catalog: Catalog, train_tokens: int, price: Price | None
+) -> dict[str, Any]:
+    """What the equations of a run are given, by name."""
     power = workload.machine.chip.power
     unknown = float("nan")
-    return call(
-        economics_math.economics,
-        {
-            **{name: number.value for name, number in catalog.assumptions("energy").items()},
-            **{name: number.value for name, number in catalog.assumptions("reliability").items()},
-            "domain_chips": workload.machine.cluster.scale_up.size,
-            "step_time": values["step_time"],
-            "step_tokens": values["step_tokens"],
-            "train_tokens": train_tokens,
-            "chips": workload.machine.chips,
-            "chip_price": unknown if price is None else price.usd_per_chip_hour.value / 3600,
-            "chip_power": unknown if isinstance(power, Unknown) else power.value,
-            "parameters": parameter_counts(workload.model)["parameters"],
-            "checkpoint_bytes_per_parameter": values["weight_bytes"] + values["optimizer_bytes"],
-        },
-    )
+    return {
+        **{name: number.value for name, number in catalog.assumptions("energy").items()},
+        **{name: number.value for name, number in catalog.assumptions("reliability").items()},
+        "domain_chips": workload.machine.cluster.scale_up.size,
+        "step_time": values["step_time"],
+        "step_tokens": values["step_tokens"],
+        "train_tokens": train_tokens,
+        "chips": workload.machine.chips,
+        "chip_price": unknown if price is None else price.usd_per_chip_hour.value / 3600,
+        "chip_power": unknown if isinstance(power, Unknown) else power.value,
+        "parameters": parameter_counts(workload.model)["parameters"],
+        "checkpoint_bytes_per_parameter": values["weight_bytes"] + values["optimizer_bytes"],
+    }
 
 
 def list_price(prices: tuple[Price, ...]) -> Price | None:
