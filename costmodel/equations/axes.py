@@ -17,9 +17,10 @@ RECOMPUTE = Axis("recompute", ("none", "selective", "full"))
 SEQUENCE = Axis("sequence", ("off", "on"))
 """Megatron sequence parallelism: whether the tensor-parallel ranks also split what lies between the products."""
 
-CONTEXT = Axis("context", ("ring", "ring-contiguous", "all-gather", "ulysses"))
+CONTEXT = Axis("context", ("ring", "ring-contiguous", "all-gather", "ulysses", "usp"))
 """How the context-parallel ranks see each other's keys and values: passed round a ring, each rank holding an early and a late
-piece of the sequence (zig-zag) or one piece; gathered whole; or heads exchanged for tokens."""
+piece of the sequence (zig-zag) or one piece; gathered whole; heads exchanged for tokens; or heads exchanged in small groups
+and a ring over the groups."""
 
 PART = Axis("part", ("forward", "input_gradient", "weight_gradient"))
 """The three products of every weight matrix in a training step."""

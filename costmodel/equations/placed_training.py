@@ -77,6 +77,11 @@ class OnSwitches(Chapter):
     unit_dp = column(count, "data-parallel ranks of a group in one scalable unit")
     gradient_wire_bytes = given(bytes_, "a gradient as it is exchanged", owner="assumption")
 
+    ulysses_ranks, ring_ranks = layout.ulysses_ranks, layout.ring_ranks
+    domain_ulysses = equation(count, smallest(ulysses_ranks, domain_cp), "ranks that exchange heads in one fast domain")
+    unit_ulysses = equation(count, smallest(ulysses_ranks, unit_cp), "ranks that exchange heads in one scalable unit")
+    domain_ring = equation(count, largest(domain_cp / ulysses_ranks, 1), "groups of the ring in one fast domain")
+    unit_ring = equation(count, largest(unit_cp / ulysses_ranks, 1), "groups of the ring in one scalable unit")
     domain_replicas = equation(
         count,
         domain_cp * domain_dp,
@@ -87,12 +92,12 @@ class OnSwitches(Chapter):
     unit_replicas = equation(count, unit_cp * unit_dp, "ranks with the same weights in one scalable unit")
 
     along_tp = part(SwitchGroup, n=tp, m=domain_tp, u=unit_tp, S=layout.hidden_state_bytes)
-    kv_block = part(SwitchGroup, n=cp, m=domain_cp, u=unit_cp, S=context.kv_block)
-    kv_gradient_block = part(SwitchGroup, n=cp, m=domain_cp, u=unit_cp, S=context.kv_gradient_block)
+    kv_block = part(SwitchGroup, n=ring_ranks, m=domain_ring, u=unit_ring, S=context.kv_block)
+    kv_gradient_block = part(SwitchGroup, n=ring_ranks, m=domain_ring, u=unit_ring, S=context.kv_gradient_block)
     gathered_kv = part(SwitchGroup, n=cp, m=domain_cp, u=unit_cp, S=context.gathered_kv)
     gathered_kv_gradient = part(SwitchGroup, n=cp, m=domain_cp, u=unit_cp, S=context.gathered_kv_gradient)
-    heads_in = part(SwitchGroup, n=cp, m=domain_cp, u=unit_cp, S=context.exchanged_in)
-    heads_out = part(SwitchGroup, n=cp, m=domain_cp, u=unit_cp, S=context.exchanged_out)
+    heads_in = part(SwitchGroup, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_in)
+    heads_out = part(SwitchGroup, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_out)
     weights_of_layer = part(
         SwitchGroup,
         n=replicas,
@@ -172,6 +177,54 @@ class OnTorus(Chapter):
     cp_slices = column(count, "slices that a context-parallel group spans")
     pp_slices = column(count, "slices that a pipeline spans")
     dp_slices = column(count, "slices that a data-parallel group spans")
+    # Context-parallel ranks that exchange heads are the inner ones, and fill axis after axis; the ring takes what is left.
+    ulysses_x = equation(
+        count,
+        smallest(layout.ulysses_ranks, cp_x),
+        "ranks that exchange heads along X",
+        valid="powers of two, or one of u and r is 1",
+    )
+    ulysses_y = equation(count, smallest(layout.ulysses_ranks / ulysses_x, cp_y), "ranks that exchange heads along Y")
+    ulysses_z = equation(
+        count, smallest(layout.ulysses_ranks / (ulysses_x * ulysses_y), cp_z), "ranks that exchange heads along Z"
+    )
+    ulysses_slices = equation(
+        count, layout.ulysses_ranks / (ulysses_x * ulysses_y * ulysses_z), "slices that ranks which exchange heads span"
+    )
+    round_x, round_y, round_z = (
+        equation(count, c / u, f"groups of the ring along {a}")
+        for a, c, u in (("X", cp_x, ulysses_x), ("Y", cp_y, ulysses_y), ("Z", cp_z, ulysses_z))
+    )
+    round_slices = equation(count, cp_slices / ulysses_slices, "slices that the ring spans")
+    round_stride_x, round_stride_y, round_stride_z = (
+        equation(count, select(r > 1, u * stride, 1), f"chips from one group to the next along {a}")
+        for a, r, u, stride in (
+            ("X", round_x, ulysses_x, cp_stride_x),
+            ("Y", round_y, ulysses_y, cp_stride_y),
+            ("Z", round_z, ulysses_z, cp_stride_z),
+        )
+    )
+    round_ring_x, round_ring_y, round_ring_z = (
+        equation(count, select(r > 1, closes, 0), f"1 when the groups along {a} close to a ring")
+        for a, r, closes in (("X", round_x, cp_ring_x), ("Y", round_y, cp_ring_y), ("Z", round_z, cp_ring_z))
+    )
+    ulysses_stride_x, ulysses_stride_y, ulysses_stride_z = (
+        equation(count, select(u > 1, stride, 1), f"chips from one rank that exchanges heads to the next along {a}")
+        for a, u, stride in (
+            ("X", ulysses_x, cp_stride_x),
+            ("Y", ulysses_y, cp_stride_y),
+            ("Z", ulysses_z, cp_stride_z),
+        )
+    )
+    ulysses_ring_x, ulysses_ring_y, ulysses_ring_z = (
+        equation(count, select(u >= c, closes, 0), f"1 when those along {a} close to a ring")
+        for a, u, c, closes in (
+            ("X", ulysses_x, cp_x, cp_ring_x),
+            ("Y", ulysses_y, cp_y, cp_ring_y),
+            ("Z", ulysses_z, cp_z, cp_ring_z),
+        )
+    )
+
     # The ranks with the same weights. Along an axis cp and dp are neighbours: together they are one sub-axis with the stride
     # of the inner one, which closes to a ring when the outer one does.
     replicas_x, replicas_y, replicas_z = (
@@ -222,6 +275,30 @@ class OnTorus(Chapter):
         "ring_z": cp_ring_z,
         "slices": cp_slices,
     }
+    on_ulysses = {
+        "size_x": ulysses_x,
+        "size_y": ulysses_y,
+        "size_z": ulysses_z,
+        "stride_x": ulysses_stride_x,
+        "stride_y": ulysses_stride_y,
+        "stride_z": ulysses_stride_z,
+        "ring_x": ulysses_ring_x,
+        "ring_y": ulysses_ring_y,
+        "ring_z": ulysses_ring_z,
+        "slices": ulysses_slices,
+    }
+    on_ring = {
+        "size_x": round_x,
+        "size_y": round_y,
+        "size_z": round_z,
+        "stride_x": round_stride_x,
+        "stride_y": round_stride_y,
+        "stride_z": round_stride_z,
+        "ring_x": round_ring_x,
+        "ring_y": round_ring_y,
+        "ring_z": round_ring_z,
+        "slices": round_slices,
+    }
     on_pp = {
         "size_x": pp_x,
         "size_y": pp_y,
@@ -247,12 +324,12 @@ class OnTorus(Chapter):
         "slices": replicas_slices,
     }
     along_tp = part(TorusGroup, **on_tp, S=layout.hidden_state_bytes)
-    kv_block = part(TorusGroup, **on_cp, S=context.kv_block)
-    kv_gradient_block = part(TorusGroup, **on_cp, S=context.kv_gradient_block)
+    kv_block = part(TorusGroup, **on_ring, S=context.kv_block)
+    kv_gradient_block = part(TorusGroup, **on_ring, S=context.kv_gradient_block)
     gathered_kv = part(TorusGroup, **on_cp, S=context.gathered_kv)
     gathered_kv_gradient = part(TorusGroup, **on_cp, S=context.gathered_kv_gradient)
-    heads_in = part(TorusGroup, **on_cp, S=context.exchanged_in)
-    heads_out = part(TorusGroup, **on_cp, S=context.exchanged_out)
+    heads_in = part(TorusGroup, **on_ulysses, S=context.exchanged_in)
+    heads_out = part(TorusGroup, **on_ulysses, S=context.exchanged_out)
     weights_of_layer = part(TorusGroup, **on_replicas, S=layout.layer_parameters * layout.element_size)
     gradients_of_layer = part(TorusGroup, **on_replicas, S=layout.layer_parameters * gradient_wire_bytes)
     weights_of_stage = part(TorusGroup, **on_replicas, S=worst(layout.stage_parameters, STAGE) * layout.element_size)

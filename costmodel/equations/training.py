@@ -81,6 +81,7 @@ class Step(Chapter):
     context = part(
         ContextParallel,
         cp=layout.cp,
+        ring_ranks=layout.ring_ranks,
         send=cp_send,
         send_gradient=cp_send_gradient,
         all_gather=cp_all_gather,

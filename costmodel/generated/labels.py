@@ -4,7 +4,7 @@ The labels of choices, which enter the equations by their numbers, and of the ro
 """
 
 CHOICES: dict[str, tuple[str, ...]] = {'attention_bias': ('none', 'qkv', 'qkvo'),
- 'cp_type': ('ring', 'ring-contiguous', 'all-gather', 'ulysses'),
+ 'cp_type': ('ring', 'ring-contiguous', 'all-gather', 'ulysses', 'usp'),
  'domain_kind': ('switch', 'mesh'),
  'norm': ('rmsnorm', 'layernorm', 'layernorm-no-bias', 'none'),
  'operation': ('all_gather',
@@ -42,7 +42,7 @@ CHOICES: dict[str, tuple[str, ...]] = {'attention_bias': ('none', 'qkv', 'qkvo')
               'pipedream-2bw'),
  'sequence_parallel': ('off', 'on')}
 
-ROWS: dict[str, tuple[str, ...]] = {'context': ('ring', 'ring-contiguous', 'all-gather', 'ulysses'),
+ROWS: dict[str, tuple[str, ...]] = {'context': ('ring', 'ring-contiguous', 'all-gather', 'ulysses', 'usp'),
  'matmul': ('qkv', 'attention_output', 'ffn_in', 'ffn_out'),
  'part': ('forward', 'input_gradient', 'weight_gradient'),
  'phase': ('forward', 'loss', 'backward', 'optimizer'),

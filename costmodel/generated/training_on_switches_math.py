@@ -8,10 +8,10 @@ from typing import Any
 
 from costmodel.runtime import ceil_log2, floor_log2, nearest_whole, none_drawn, ones_below
 
-MEANING = {'rule_heads': 'tp divides the query heads', 'rule_kv_heads': 'tp divides the key-value heads, or they divide tp', 'rule_ffn': 'tp divides the feed-forward width', 'rule_layers': 'pp times v divides the layers, or the layers and two', 'rule_depth': 'every stage holds a layer', 'rule_batch': 'dp times the micro-batch size divides the global batch', 'rule_chunks': 'interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1', 'rule_stages': 'schedules other than 1f1b need several stages, dualpipe and chimera an even number', 'rule_groups': 'interleaving takes groups of pp or more micro-batches, the last one too, and pp divides them unless group says more', 'rule_filled': 'enough micro-batches to fill the pipeline: twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for zb-v, pp for pipedream and pipedream-2bw', 'rule_halves': 'half of the micro-batches enter at each end of dualpipe and chimera; those of chimera are at most pp or a multiple of it', 'rule_updates': 'dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled', 'rule_sequence': 'sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence', 'rule_context_length': 'cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather)', 'rule_context_heads': 'with ulysses tp times cp divides the query heads, and the key-value heads or they it', 'rule_context_type': 'cp_type is said only where cp is 2 or more', 'rule_sharding': 'zero of 1 or more needs dp or cp of 2 or more', 'legal': '1 when every rule holds', 'memory_use': 'of a stage in a phase', 'stage_peak': 'of a stage in its worst phase', 'allocated': 'peak of the worst stage', 'reserved': 'by the allocator', 'device_used': 'as the device reports it', 'margin': "left of the chip's memory; negative when it is short", 'overflow': 'positive when the tensors alone cannot fit', 'memory_parameters': 'parameters', 'memory_gradients': 'gradients', 'memory_optimizer': 'optimizer states', 'memory_activations': 'kept activations', 'memory_logits': 'logits and loss', 'memory_buffers': 'buffers', 'memory_overhead': 'workspaces of the libraries', 'step_time': 'one optimizer step', 'time_matmul': 'weight products', 'time_attention': 'attention', 'time_elementwise': 'norms, activations, residuals, accumulation of gradients', 'time_loss': 'head and loss, where the slowest stage has them', 'time_recompute': 'forward work run again', 'time_tp': 'tensor-parallel traffic', 'time_cp': 'context-parallel traffic', 'time_fsdp': 'FSDP traffic', 'time_pp': 'messages between stages', 'time_dp': 'gradient and weight traffic', 'time_bubble': 'pipeline bubble', 'time_optimizer': 'optimizer', 'time_other': 'data, logging, clipping', 'total_tp': 'tensor-parallel traffic, hidden or not', 'total_cp': 'context-parallel traffic, hidden or not', 'total_fsdp': 'FSDP traffic, hidden or not', 'total_dp': 'gradient and weight traffic, hidden or not', 'total_pp': 'messages of one stage, forward and backward, hidden or not', 'step_tokens': 'tokens of a step', 'tokens_per_second': 'tokens a second', 'model_flops': 'of a step, attention in full, nothing recomputed', 'hardware_flops': 'of a step, attention causal, recomputation counted', 'chip_rate': 'model FLOP a second and chip', 'mfu': 'model FLOPs utilisation: attention in full, no recomputation', 'mfu_causal': 'the same with attention counted causal', 'hfu': 'hardware FLOPs utilisation: what the chips really do'}
+MEANING = {'rule_heads': 'tp divides the query heads', 'rule_kv_heads': 'tp divides the key-value heads, or they divide tp', 'rule_ffn': 'tp divides the feed-forward width', 'rule_layers': 'pp times v divides the layers, or the layers and two', 'rule_depth': 'every stage holds a layer', 'rule_batch': 'dp times the micro-batch size divides the global batch', 'rule_chunks': 'interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1', 'rule_stages': 'schedules other than 1f1b need several stages, dualpipe and chimera an even number', 'rule_groups': 'interleaving takes groups of pp or more micro-batches, the last one too, and pp divides them unless group says more', 'rule_filled': 'enough micro-batches to fill the pipeline: twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for zb-v, pp for pipedream and pipedream-2bw', 'rule_halves': 'half of the micro-batches enter at each end of dualpipe and chimera; those of chimera are at most pp or a multiple of it', 'rule_updates': 'dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled', 'rule_sequence': 'sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence', 'rule_context_length': 'cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)', 'rule_context_heads': 'where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it', 'rule_context_type': 'cp_type is said only where cp is 2 or more; usp needs more ranks than key-value heads, several of those, and groups of as many', 'rule_sharding': 'zero of 1 or more needs dp or cp of 2 or more', 'legal': '1 when every rule holds', 'memory_use': 'of a stage in a phase', 'stage_peak': 'of a stage in its worst phase', 'allocated': 'peak of the worst stage', 'reserved': 'by the allocator', 'device_used': 'as the device reports it', 'margin': "left of the chip's memory; negative when it is short", 'overflow': 'positive when the tensors alone cannot fit', 'memory_parameters': 'parameters', 'memory_gradients': 'gradients', 'memory_optimizer': 'optimizer states', 'memory_activations': 'kept activations', 'memory_logits': 'logits and loss', 'memory_buffers': 'buffers', 'memory_overhead': 'workspaces of the libraries', 'step_time': 'one optimizer step', 'time_matmul': 'weight products', 'time_attention': 'attention', 'time_elementwise': 'norms, activations, residuals, accumulation of gradients', 'time_loss': 'head and loss, where the slowest stage has them', 'time_recompute': 'forward work run again', 'time_tp': 'tensor-parallel traffic', 'time_cp': 'context-parallel traffic', 'time_fsdp': 'FSDP traffic', 'time_pp': 'messages between stages', 'time_dp': 'gradient and weight traffic', 'time_bubble': 'pipeline bubble', 'time_optimizer': 'optimizer', 'time_other': 'data, logging, clipping', 'total_tp': 'tensor-parallel traffic, hidden or not', 'total_cp': 'context-parallel traffic, hidden or not', 'total_fsdp': 'FSDP traffic, hidden or not', 'total_dp': 'gradient and weight traffic, hidden or not', 'total_pp': 'messages of one stage, forward and backward, hidden or not', 'step_tokens': 'tokens of a step', 'tokens_per_second': 'tokens a second', 'model_flops': 'of a step, attention in full, nothing recomputed', 'hardware_flops': 'of a step, attention causal, recomputation counted', 'chip_rate': 'model FLOP a second and chip', 'mfu': 'model FLOPs utilisation: attention in full, no recomputation', 'mfu_causal': 'the same with attention counted causal', 'hfu': 'hardware FLOPs utilisation: what the chips really do'}
 
 
-def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virtual_stages: Any, layers: Any, dp: Any, global_batch: Any, micro_batch_size: Any, schedule: Any, group_size: Any, cp: Any, sequence_length: Any, sequence_parallel: Any, cp_type: Any, optimizer_sharded: Any, element_size: Any, hidden_size: Any, recompute: Any, head_size: Any, gated_ffn: Any, embedding_norm: Any, norm: Any, positions: Any, vocabulary: Any, vocabulary_multiple: Any, final_norm: Any, tied_embeddings: Any, attention_gate: Any, kv_rank: Any, plain_head_size: Any, rope_head_size: Any, query_rank: Any, value_head_size: Any, attention_sinks: Any, ffn_bias: Any, attention_bias: Any, qk_norm: Any, norms_per_layer: Any, weights_sharded: Any, kv_gradient_bytes: Any, gradient_bytes: Any, gradients_sharded: Any, loss_bytes: Any, optimizer_bytes: Any, step_extra_bytes: Any, weight_bytes: Any, workspace_bytes: Any, reserved_factor: Any, chips: Any, chips_per_host: Any, communicator_bytes_few_nodes: Any, communicator_bytes_many_nodes: Any, many_nodes: Any, context_bytes: Any, memory_capacity: Any, dp_hidden_share: Any, accumulation_bytes: Any, memory_bandwidth: Any, memory_share: Any, attention_backward_factor: Any, attention_share: Any, exponential_rate: Any, peak: Any, launch_gap: Any, window: Any, layers_without_attention: Any, window_every: Any, elementwise_traffic_factor: Any, rotary_bytes: Any, gated_activation_bytes_backward: Any, hidden_bytes_backward: Any, plain_activation_bytes_backward: Any, matmul_share: Any, domain_cp: Any, domain_latency: Any, nic_latency: Any, unit_cp: Any, unit_latency: Any, launch_latency: Any, nic_bandwidth: Any, nic_share: Any, domain_bandwidth: Any, domain_share: Any, unit_oversubscription: Any, domain_kind: Any, cp_hidden_share: Any, gated_activation_bytes_forward: Any, hidden_bytes_forward: Any, plain_activation_bytes_forward: Any, unit_tp: Any, domain_tp: Any, nvls_share: Any, tp_hidden_share: Any, dp_wire_factor: Any, domain_dp: Any, unit_dp: Any, gradient_wire_bytes: Any, orthogonalisation_steps: Any, copy_bytes: Any, update_bytes: Any, loss_traffic_bytes: Any, fsdp_hidden_share: Any, fsdp_wire_factor: Any, unit_pp: Any, domain_pp: Any, send_exposed_share: Any, step_overhead: Any, expert_every: Any, experts: Any, layers_without_ffn: Any, first_expert_layer: Any, expert_ffn_size: Any, latent_size: Any, experts_per_token: Any, shared_experts: Any, shared_ffn_size: Any, shared_gate: Any, recurrent_layers: Any, recurrent_heads: Any, recurrent_groups: Any, state_size: Any, recurrent_kind: Any, recurrent_head_size: Any) -> dict[str, Any]:
+def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virtual_stages: Any, layers: Any, dp: Any, global_batch: Any, micro_batch_size: Any, schedule: Any, group_size: Any, cp: Any, sequence_length: Any, sequence_parallel: Any, cp_type: Any, optimizer_sharded: Any, element_size: Any, hidden_size: Any, recompute: Any, head_size: Any, gated_ffn: Any, embedding_norm: Any, norm: Any, positions: Any, vocabulary: Any, vocabulary_multiple: Any, final_norm: Any, tied_embeddings: Any, attention_gate: Any, kv_rank: Any, plain_head_size: Any, rope_head_size: Any, query_rank: Any, value_head_size: Any, attention_sinks: Any, ffn_bias: Any, attention_bias: Any, qk_norm: Any, norms_per_layer: Any, weights_sharded: Any, kv_gradient_bytes: Any, gradient_bytes: Any, gradients_sharded: Any, loss_bytes: Any, optimizer_bytes: Any, step_extra_bytes: Any, weight_bytes: Any, workspace_bytes: Any, reserved_factor: Any, chips: Any, chips_per_host: Any, communicator_bytes_few_nodes: Any, communicator_bytes_many_nodes: Any, many_nodes: Any, context_bytes: Any, memory_capacity: Any, dp_hidden_share: Any, accumulation_bytes: Any, memory_bandwidth: Any, memory_share: Any, attention_backward_factor: Any, attention_share: Any, exponential_rate: Any, peak: Any, launch_gap: Any, window: Any, layers_without_attention: Any, window_every: Any, elementwise_traffic_factor: Any, rotary_bytes: Any, gated_activation_bytes_backward: Any, hidden_bytes_backward: Any, plain_activation_bytes_backward: Any, matmul_share: Any, domain_latency: Any, domain_cp: Any, nic_latency: Any, unit_latency: Any, unit_cp: Any, launch_latency: Any, nic_bandwidth: Any, nic_share: Any, domain_kind: Any, domain_bandwidth: Any, domain_share: Any, unit_oversubscription: Any, cp_hidden_share: Any, gated_activation_bytes_forward: Any, hidden_bytes_forward: Any, plain_activation_bytes_forward: Any, unit_tp: Any, domain_tp: Any, nvls_share: Any, tp_hidden_share: Any, dp_wire_factor: Any, domain_dp: Any, unit_dp: Any, gradient_wire_bytes: Any, orthogonalisation_steps: Any, copy_bytes: Any, update_bytes: Any, loss_traffic_bytes: Any, fsdp_hidden_share: Any, fsdp_wire_factor: Any, unit_pp: Any, domain_pp: Any, send_exposed_share: Any, step_overhead: Any, expert_every: Any, experts: Any, layers_without_ffn: Any, first_expert_layer: Any, expert_ffn_size: Any, latent_size: Any, experts_per_token: Any, shared_experts: Any, shared_ffn_size: Any, shared_gate: Any, recurrent_layers: Any, recurrent_heads: Any, recurrent_groups: Any, state_size: Any, recurrent_kind: Any, recurrent_head_size: Any) -> dict[str, Any]:
     """OnSwitches: every quantity by name."""
     rule_heads = 1 if tp * floor(heads / tp) == heads else 0  # tp divides the query heads
     rule_kv_heads = 1 if (kv_heads * floor(tp / kv_heads) == tp) or (tp * floor(kv_heads / tp) == kv_heads) else 0  # tp divides the key-value heads, or they divide tp
@@ -33,9 +33,11 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     rule_halves = (1 if 2 * floor(micro_batches / 2) == micro_batches else 0) if schedule == 12 else (1 if ((pp * floor(micro_batches / pp) == micro_batches) or (micro_batches <= pp)) and (2 * floor(micro_batches / 2) == micro_batches) else 0) if schedule == 14 else 1  # half of the micro-batches enter at each end of dualpipe and chimera; those of chimera are at most pp or a multiple of it
     rule_updates = (1 if dp <= 1 else 0) if schedule == 15 else 1  # dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled
     rule_sequence = 1 if sequence_parallel == 0 else (1 if (cp * tp * floor(sequence_length / (cp * tp)) == sequence_length) and (tp > 1) else 0)  # sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence
-    rule_context_length = (1 if (2 * cp * floor(sequence_length / (2 * cp)) == sequence_length) or (cp <= 1) else 0) if cp_type == 0 else (1 if 2 * cp * floor(sequence_length / (2 * cp)) == sequence_length else 0) if cp_type == 2 else (1 if cp * floor(sequence_length / cp) == sequence_length else 0)  # cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather)
-    rule_context_heads = 1 if cp_type in {0, 1, 2} else (1 if (cp * tp * floor(heads / (cp * tp)) == heads) and ((cp * tp * floor(kv_heads / (cp * tp)) == kv_heads) or (kv_heads * floor(cp * tp / kv_heads) == cp * tp)) else 0)  # with ulysses tp times cp divides the query heads, and the key-value heads or they it
-    rule_context_type = 1 if cp_type == 0 else (1 if cp > 1 else 0)  # cp_type is said only where cp is 2 or more
+    rule_context_length = (1 if (2 * cp * floor(sequence_length / (2 * cp)) == sequence_length) or (cp <= 1) else 0) if cp_type == 0 else (1 if cp * floor(sequence_length / cp) == sequence_length else 0) if cp_type in {1, 3} else (1 if 2 * cp * floor(sequence_length / (2 * cp)) == sequence_length else 0)  # cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)
+    kv_heads_on_rank = max(kv_heads / tp, 1)  # key-value heads of a tensor-parallel rank; copies where they are too few
+    ulysses_ranks = 1 if cp_type in {0, 1, 2} else cp if cp_type == 3 else min(cp, kv_heads_on_rank)  # neighbouring context-parallel ranks that exchange heads (u); with usp as many as need no copies of keys
+    rule_context_heads = (1 if (tp * ulysses_ranks * floor(heads / (tp * ulysses_ranks)) == heads) and ((kv_heads * floor(tp * ulysses_ranks / kv_heads) == tp * ulysses_ranks) or (tp * ulysses_ranks * floor(kv_heads / (tp * ulysses_ranks)) == kv_heads)) else 0) if ulysses_ranks > 1 else 1  # where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it
+    rule_context_type = 1 if cp_type == 0 else (1 if cp > 1 else 0) if cp_type in {1, 2, 3} else (1 if (ulysses_ranks * floor(cp / ulysses_ranks) == cp) and (ulysses_ranks < cp) and (ulysses_ranks > 1) else 0)  # cp_type is said only where cp is 2 or more; usp needs more ranks than key-value heads, several of those, and groups of as many
     replicas = cp * dp  # ranks that hold the same weights: data- and context-parallel
     rule_sharding = 1 if (optimizer_sharded <= 0) or (replicas > 1) else 0  # zero of 1 or more needs dp or cp of 2 or more
     legal = min(rule_heads, rule_kv_heads, rule_ffn, rule_layers, rule_depth, rule_batch, rule_chunks, rule_stages, rule_groups, rule_filled, rule_halves, rule_updates, rule_sequence, rule_context_length, rule_context_heads, rule_context_type, rule_sharding)  # 1 when every rule holds
@@ -47,9 +49,9 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     sequence_split = 1 if sequence_parallel == 0 else tp  # ranks that share what lies between the products
     tokens = micro_batch_size * sequence_length / cp  # tokens of a micro-batch on a rank
     layer_input = element_size * hidden_size * tokens / sequence_split  # the input of a layer alone
-    exchanged_kv_heads = max(kv_heads / tp, cp)  # key-value heads that Ulysses hands out, at least one a rank: copies where they are too few
+    exchanged_kv_heads = max(kv_heads_on_rank, ulysses_ranks)  # key-value heads of a tensor-parallel rank once each of u ranks has one: copies where they are too few
     kv_size = head_size * kv_heads  # features of all keys, or values, of a token
-    copied_keys = 0 if cp_type in {0, 1, 2} else (element_size * tokens * (exchanged_kv_heads * head_size - kv_size / tp) if cp > 1 else 0)  # keys (or values) that a rank keeps as copies of another rank's
+    copied_keys = element_size * tokens * (exchanged_kv_heads * head_size - kv_size / tp) if ulysses_ranks > 1 else 0  # keys (or values) that a rank keeps as copies of another rank's
     query_size = head_size * heads  # features of all queries of a token
     selective_layer = copied_keys + tokens * (2 * element_size * hidden_size / sequence_split + (element_size * (ffn_size + kv_size + 2 * query_size) + 4 * heads) / tp)  # block input, every second product and the attention output
     kept_inside = tokens * (element_size * (ffn_size * (gated_ffn + 2) + 2 * kv_size + 2 * query_size) + 4 * heads)  # queries, keys, values, the output and fp32 statistics of fused attention; inputs and output of the activation
@@ -61,11 +63,12 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     stage_layers = [(full_stage_layers - spare_slots * (folded + 1) / 2 if pp > 1 else layers, full_stage_layers if pp > 2 else 0, full_stage_layers - spare_slots * (1 - folded) / 2 if pp > 1 else 0,)[i_stage] for i_stage in range(3)]  # layers that a micro-batch meets on each kind of rank; one rank alone is the first
     stage_activations = [[in_flight[i_stage] * kept_layer * running[i_phase] * stage_layers[i_stage] for i_phase in range(4)] for i_stage in range(3)]  # kept activations of all micro-batches in flight
     exchanged_in = element_size * tokens * (2 * exchanged_kv_heads * head_size + query_size / tp)  # queries, keys and values of a rank's tokens, all heads of tp
-    kv_heads_on_rank = max(kv_heads / tp, 1)  # key-value heads of a tensor-parallel rank; copies where they are too few
-    kv_features = 2 * head_size * kv_heads_on_rank * tokens  # numbers in the keys and values of a rank's tokens
-    kv_block = element_size * kv_features  # keys and values of a rank's tokens
+    kv_features = 2 * exchanged_kv_heads * head_size * tokens  # numbers in the keys and values that a rank begins with
+    kv_block = element_size * kv_features  # keys and values that a rank begins with
+    ring_ranks = cp if cp_type in {0, 1} else 1 if cp_type in {2, 3} else cp / ulysses_ranks  # groups of them in a ring (r)
+    exchange_buffers = (2 * kv_block if ring_ranks > 1 else 0) + (exchanged_in if ulysses_ranks > 1 else 0)  # what is sent for heads; keys and values in use and arriving
     gathered_kv = cp * kv_block  # keys and values of all tokens
-    forward_buffers = (2 * kv_block if cp_type in {0, 1} else gathered_kv if cp_type == 2 else exchanged_in) if cp > 1 else 0  # keys and values in use and arriving; all of them; or what is sent
+    forward_buffers = (gathered_kv if cp > 1 else 0) if cp_type == 2 else exchange_buffers  # held for the exchange, or the keys and values of all tokens
     norm_size = hidden_size if norm in {0, 2} else 2 * hidden_size if norm == 1 else 0  # one norm
     embedding_norm_parameters = embedding_norm * norm_size  # the norm after the embedding
     position_parameters = hidden_size * positions  # learned positions
@@ -97,7 +100,8 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     gathered_weights = [element_size * (embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank + 2 * layer_parameters) if weights_sharded > 0 else 0 for i_stage in range(3)]  # of two layers (used and prefetched), and of embedding and head
     kv_gradient_block = kv_features * kv_gradient_bytes  # their gradients
     gathered_kv_gradient = cp * kv_gradient_block  # their gradients
-    gradient_buffers = (2 * kv_gradient_block if cp_type in {0, 1} else gathered_kv_gradient if cp_type == 2 else 0) if cp > 1 else 0  # the same for gradients, in the backward pass
+    ring_gradient_buffers = 2 * kv_gradient_block if ring_ranks > 1 else 0  # gradients of keys and values in use and arriving
+    gradient_buffers = (gathered_kv_gradient if cp > 1 else 0) if cp_type == 2 else 0 if cp_type == 3 else ring_gradient_buffers  # besides, in the backward pass
     has_layers = [1 if stage_layers[i_stage] > 0 else 0 for i_stage in range(3)]  # 1 where a stage exists
     in_backward = [(0, 0, 1, 0,)[i_phase] for i_phase in range(4)]  # 1 in the backward pass
     in_loss = [(0, 1, 0, 0,)[i_phase] for i_phase in range(4)]  # 1 while the loss is computed
@@ -133,10 +137,9 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     accumulation_rate = memory_bandwidth * memory_share  # attained
     accumulation_accumulation = accumulation_bytes * layer_parameters / accumulation_rate  # of one micro-batch's gradients
     core_backward_pair = 10 * attention_backward_factor * head_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
-    core_kernels = cp if cp_type in {0, 1} else (2 if cp > 1 else 1) if cp_type == 2 else 1  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
+    core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
     core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
-    core_merge = core_own_tokens * head_size * heads * micro_batch_size * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # one of them: the sum in fp32 read and written, the new part read
-    core_merges = cp - 1 if cp_type in {0, 1} else 0  # times that the result of a step is added to what there is
+    core_merge = core_own_tokens * head_size * heads * micro_batch_size * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
     core_seen = min(sequence_length, sequence_length)  # tokens that the last query sees
     core_causal_pairs = core_seen * (sequence_length - core_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
     core_earlier_tokens = sequence_length - core_own_tokens  # tokens before those of the last rank
@@ -144,12 +147,11 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     core_earlier_pairs = core_earlier_seen * (core_earlier_tokens - core_earlier_seen / 2)  # pairs among them
     core_rank_pairs = core_causal_pairs - core_earlier_pairs if cp_type == 1 else core_causal_pairs / cp  # pairs of one head of tp and sequence on the slowest rank
     core_pairs = core_rank_pairs * heads * micro_batch_size / tp  # query-key pairs on a rank
-    core_backward = core_backward_pair * core_pairs + core_kernels * launch_gap + core_merge * core_merges  # five products and an exponential a pair
+    core_backward = core_backward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # five products and an exponential a pair
     sliding_core_backward_pair = 10 * attention_backward_factor * head_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
-    sliding_core_kernels = cp if cp_type in {0, 1} else (2 if cp > 1 else 1) if cp_type == 2 else 1  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
+    sliding_core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
     sliding_core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
-    sliding_core_merge = head_size * heads * micro_batch_size * sliding_core_own_tokens * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # one of them: the sum in fp32 read and written, the new part read
-    sliding_core_merges = cp - 1 if cp_type in {0, 1} else 0  # times that the result of a step is added to what there is
+    sliding_core_merge = head_size * heads * micro_batch_size * sliding_core_own_tokens * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
     sliding_core_seen = min(window if window > 0 else sequence_length, sequence_length)  # tokens that the last query sees
     sliding_core_causal_pairs = sliding_core_seen * (sequence_length - sliding_core_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
     sliding_core_earlier_tokens = sequence_length - sliding_core_own_tokens  # tokens before those of the last rank
@@ -157,7 +159,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     sliding_core_earlier_pairs = sliding_core_earlier_seen * (sliding_core_earlier_tokens - sliding_core_earlier_seen / 2)  # pairs among them
     sliding_core_rank_pairs = sliding_core_causal_pairs - sliding_core_earlier_pairs if cp_type == 1 else sliding_core_causal_pairs / cp  # pairs of one head of tp and sequence on the slowest rank
     sliding_core_pairs = heads * micro_batch_size * sliding_core_rank_pairs / tp  # query-key pairs on a rank
-    sliding_core_backward = launch_gap * sliding_core_kernels + sliding_core_backward_pair * sliding_core_pairs + sliding_core_merge * sliding_core_merges  # five products and an exponential a pair
+    sliding_core_backward = launch_gap * sliding_core_kernels + sliding_core_backward_pair * sliding_core_pairs + sliding_core_merge * (ring_ranks - 1)  # five products and an exponential a pair
     attention_layers = layers - layers_without_attention  # layers that attend
     sliding_layers = attention_layers - (floor(attention_layers / window_every) if window_every > 1 else 0) if window > 0 else 0  # layers with a sliding window
     sliding_share = sliding_layers / attention_layers  # share of the layers that slide
@@ -176,29 +178,92 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     weight_gradient_compute = layer_products[2]  # gradients of the weights of a layer
     matmul_backward = weight_gradient_compute + layer_products[1]  # weight products, backward
     backward_compute = attention_backward + between_backward + matmul_backward  # a layer, backward, what is run again apart
-    kv_block_rail_latency = unit_latency if cp > unit_cp else nic_latency  # one step between the farthest ranks of a rail
-    kv_block_slowest_latency = kv_block_rail_latency if cp > domain_cp else domain_latency  # one step at the slowest level spanned
+    domain_ulysses = min(ulysses_ranks, domain_cp)  # ranks that exchange heads in one fast domain
+    unit_ulysses = min(ulysses_ranks, unit_cp)  # ranks that exchange heads in one scalable unit
+    heads_in_rail_latency = unit_latency if ulysses_ranks > unit_ulysses else nic_latency  # one step between the farthest ranks of a rail
+    heads_in_slowest_latency = heads_in_rail_latency if ulysses_ranks > domain_ulysses else domain_latency  # one step at the slowest level spanned
+    heads_in_all_to_all_flat_all_to_all_latency = heads_in_slowest_latency * ceil_log2(ulysses_ranks)  # log2 n steps, rounded up
+    heads_in_all_to_all_bruck_latency = heads_in_all_to_all_flat_all_to_all_latency + launch_latency  # log2 n steps
+    heads_in_nic = nic_bandwidth * nic_share  # what a rank's fair share of the NICs attains, one way
+    heads_in_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
+    heads_in_port = heads_in_link if domain_kind == 0 else heads_in_link * max(domain_ulysses - 1, 1)  # what a rank attains into its fast domain, one way
+    heads_in_uplink = heads_in_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
+    heads_in_slowest_bandwidth = (heads_in_uplink if ulysses_ranks > unit_ulysses else heads_in_nic) if ulysses_ranks > domain_ulysses else heads_in_port  # what a rank attains at the slowest level spanned
+    heads_in_all_to_all_flat_all_to_all_bandwidth = exchanged_in * ones_below(ulysses_ranks) / (heads_in_slowest_bandwidth * ulysses_ranks)  # each block once for each one in its distance
+    heads_in_all_to_all_bruck_slowest = heads_in_all_to_all_flat_all_to_all_bandwidth  # each block once for each one in its distance
+    heads_in_all_to_all_bruck = heads_in_all_to_all_bruck_latency + heads_in_all_to_all_bruck_slowest  # blocks share messages on the way
+    heads_in_all_to_all_direct_latency = heads_in_slowest_latency + launch_latency  # all sends posted at once
+    heads_in_all_to_all_direct_nics = exchanged_in * (1 - domain_ulysses / ulysses_ranks) / heads_in_nic  # blocks for ranks outside
+    heads_in_all_to_all_direct_ports = exchanged_in * (domain_ulysses - 1) / (heads_in_port * ulysses_ranks)  # blocks for ranks of the domain
+    heads_in_all_to_all_direct_uplinks = exchanged_in * (1 - unit_ulysses / ulysses_ranks) / heads_in_uplink  # blocks for ranks of other units
+    heads_in_all_to_all_direct = heads_in_all_to_all_direct_latency + max(heads_in_all_to_all_direct_ports, heads_in_all_to_all_direct_nics, heads_in_all_to_all_direct_uplinks)  # every block straight to its rank
+    heads_in_all_to_all_pairwise_latency = domain_latency * (domain_ulysses - 1) + launch_latency + nic_latency * (unit_ulysses - domain_ulysses) + unit_latency * (ulysses_ranks - unit_ulysses)  # n - 1 rounds, one partner each
+    heads_in_all_to_all_pairwise_nics = exchanged_in * (unit_ulysses - domain_ulysses) / (heads_in_nic * ulysses_ranks)  # rounds between domains of the unit
+    heads_in_all_to_all_pairwise_ports = heads_in_all_to_all_direct_ports  # rounds inside the domain
+    heads_in_all_to_all_pairwise_uplinks = exchanged_in * (ulysses_ranks - unit_ulysses) / (heads_in_uplink * ulysses_ranks)  # rounds between units
+    heads_in_all_to_all_pairwise = heads_in_all_to_all_pairwise_latency + heads_in_all_to_all_pairwise_nics + heads_in_all_to_all_pairwise_ports + heads_in_all_to_all_pairwise_uplinks  # one partner after the other, in step
+    heads_in_all_to_all_relayed_latency = heads_in_all_to_all_direct_latency + (domain_latency if (domain_ulysses > 1) and (ulysses_ranks > domain_ulysses) else 0)  # one step more, inside the domain
+    heads_in_all_to_all_relayed_nics = heads_in_all_to_all_direct_nics  # blocks for ranks outside
+    heads_in_all_to_all_relayed_ports = exchanged_in * (domain_ulysses - 1) / (domain_ulysses * heads_in_port)  # all blocks first to the rank on the right rail
+    heads_in_all_to_all_relayed_uplinks = heads_in_all_to_all_direct_uplinks  # blocks for ranks of other units; none changes rail
+    heads_in_all_to_all_relayed = heads_in_all_to_all_relayed_latency + max(heads_in_all_to_all_relayed_ports, heads_in_all_to_all_relayed_nics, heads_in_all_to_all_relayed_uplinks)  # over the fast domain to the right rail, then out (PXN)
+    heads_in_all_to_all = min(heads_in_all_to_all_direct, heads_in_all_to_all_relayed, heads_in_all_to_all_pairwise, heads_in_all_to_all_bruck) if ulysses_ranks > 1 else 0  # by the fastest algorithm
+    heads_out_rail_latency = unit_latency if ulysses_ranks > unit_ulysses else nic_latency  # one step between the farthest ranks of a rail
+    heads_out_slowest_latency = heads_out_rail_latency if ulysses_ranks > domain_ulysses else domain_latency  # one step at the slowest level spanned
+    heads_out_all_to_all_flat_all_to_all_latency = heads_out_slowest_latency * ceil_log2(ulysses_ranks)  # log2 n steps, rounded up
+    heads_out_all_to_all_bruck_latency = heads_out_all_to_all_flat_all_to_all_latency + launch_latency  # log2 n steps
+    exchanged_out = element_size * query_size * tokens / tp  # the attention's output, likewise
+    heads_out_nic = nic_bandwidth * nic_share  # what a rank's fair share of the NICs attains, one way
+    heads_out_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
+    heads_out_port = heads_out_link if domain_kind == 0 else heads_out_link * max(domain_ulysses - 1, 1)  # what a rank attains into its fast domain, one way
+    heads_out_uplink = heads_out_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
+    heads_out_slowest_bandwidth = (heads_out_uplink if ulysses_ranks > unit_ulysses else heads_out_nic) if ulysses_ranks > domain_ulysses else heads_out_port  # what a rank attains at the slowest level spanned
+    heads_out_all_to_all_flat_all_to_all_bandwidth = exchanged_out * ones_below(ulysses_ranks) / (heads_out_slowest_bandwidth * ulysses_ranks)  # each block once for each one in its distance
+    heads_out_all_to_all_bruck_slowest = heads_out_all_to_all_flat_all_to_all_bandwidth  # each block once for each one in its distance
+    heads_out_all_to_all_bruck = heads_out_all_to_all_bruck_latency + heads_out_all_to_all_bruck_slowest  # blocks share messages on the way
+    heads_out_all_to_all_direct_latency = heads_out_slowest_latency + launch_latency  # all sends posted at once
+    heads_out_all_to_all_direct_nics = exchanged_out * (1 - domain_ulysses / ulysses_ranks) / heads_out_nic  # blocks for ranks outside
+    heads_out_all_to_all_direct_ports = exchanged_out * (domain_ulysses - 1) / (heads_out_port * ulysses_ranks)  # blocks for ranks of the domain
+    heads_out_all_to_all_direct_uplinks = exchanged_out * (1 - unit_ulysses / ulysses_ranks) / heads_out_uplink  # blocks for ranks of other units
+    heads_out_all_to_all_direct = heads_out_all_to_all_direct_latency + max(heads_out_all_to_all_direct_ports, heads_out_all_to_all_direct_nics, heads_out_all_to_all_direct_uplinks)  # every block straight to its rank
+    heads_out_all_to_all_pairwise_latency = domain_latency * (domain_ulysses - 1) + launch_latency + nic_latency * (unit_ulysses - domain_ulysses) + unit_latency * (ulysses_ranks - unit_ulysses)  # n - 1 rounds, one partner each
+    heads_out_all_to_all_pairwise_nics = exchanged_out * (unit_ulysses - domain_ulysses) / (heads_out_nic * ulysses_ranks)  # rounds between domains of the unit
+    heads_out_all_to_all_pairwise_ports = heads_out_all_to_all_direct_ports  # rounds inside the domain
+    heads_out_all_to_all_pairwise_uplinks = exchanged_out * (ulysses_ranks - unit_ulysses) / (heads_out_uplink * ulysses_ranks)  # rounds between units
+    heads_out_all_to_all_pairwise = heads_out_all_to_all_pairwise_latency + heads_out_all_to_all_pairwise_nics + heads_out_all_to_all_pairwise_ports + heads_out_all_to_all_pairwise_uplinks  # one partner after the other, in step
+    heads_out_all_to_all_relayed_latency = heads_out_all_to_all_direct_latency + (domain_latency if (domain_ulysses > 1) and (ulysses_ranks > domain_ulysses) else 0)  # one step more, inside the domain
+    heads_out_all_to_all_relayed_nics = heads_out_all_to_all_direct_nics  # blocks for ranks outside
+    heads_out_all_to_all_relayed_ports = exchanged_out * (domain_ulysses - 1) / (domain_ulysses * heads_out_port)  # all blocks first to the rank on the right rail
+    heads_out_all_to_all_relayed_uplinks = heads_out_all_to_all_direct_uplinks  # blocks for ranks of other units; none changes rail
+    heads_out_all_to_all_relayed = heads_out_all_to_all_relayed_latency + max(heads_out_all_to_all_relayed_ports, heads_out_all_to_all_relayed_nics, heads_out_all_to_all_relayed_uplinks)  # over the fast domain to the right rail, then out (PXN)
+    heads_out_all_to_all = min(heads_out_all_to_all_direct, heads_out_all_to_all_relayed, heads_out_all_to_all_pairwise, heads_out_all_to_all_bruck) if ulysses_ranks > 1 else 0  # by the fastest algorithm
+    context_exchange = heads_in_all_to_all + heads_out_all_to_all  # heads for tokens and back, the same both ways
+    domain_ring = max(domain_cp / ulysses_ranks, 1)  # groups of the ring in one fast domain
+    unit_ring = max(unit_cp / ulysses_ranks, 1)  # groups of the ring in one scalable unit
+    kv_block_rail_latency = unit_latency if ring_ranks > unit_ring else nic_latency  # one step between the farthest ranks of a rail
+    kv_block_slowest_latency = kv_block_rail_latency if ring_ranks > domain_ring else domain_latency  # one step at the slowest level spanned
     kv_block_send_recv_direct_latency = kv_block_slowest_latency + launch_latency  # one step
     kv_block_nic = nic_bandwidth * nic_share  # what a rank's fair share of the NICs attains, one way
-    kv_block_send_recv_direct_nics = kv_block / kv_block_nic if cp > domain_cp else 0  # to a rank of another domain
+    kv_block_send_recv_direct_nics = kv_block / kv_block_nic if ring_ranks > domain_ring else 0  # to a rank of another domain
     kv_block_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
-    kv_block_send_recv_direct_ports = 0 if cp > domain_cp else kv_block / kv_block_link  # to a rank of the same domain
+    kv_block_send_recv_direct_ports = 0 if ring_ranks > domain_ring else kv_block / kv_block_link  # to a rank of the same domain
     kv_block_uplink = kv_block_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
-    kv_block_send_recv_direct_uplinks = kv_block / (kv_block_uplink * unit_cp) if cp > unit_cp else 0  # to a rank of another unit, one of each u
+    kv_block_send_recv_direct_uplinks = kv_block / (kv_block_uplink * unit_ring) if ring_ranks > unit_ring else 0  # to a rank of another unit, one of each u
     kv_block_send_recv_direct = kv_block_send_recv_direct_latency + max(kv_block_send_recv_direct_ports, kv_block_send_recv_direct_nics, kv_block_send_recv_direct_uplinks)  # one message a rank
-    kv_block_send_recv = kv_block_send_recv_direct if cp > 1 else 0  # from each rank to the next, over the slowest link between
-    kv_gradient_block_rail_latency = unit_latency if cp > unit_cp else nic_latency  # one step between the farthest ranks of a rail
-    kv_gradient_block_slowest_latency = kv_gradient_block_rail_latency if cp > domain_cp else domain_latency  # one step at the slowest level spanned
+    kv_block_send_recv = kv_block_send_recv_direct if ring_ranks > 1 else 0  # from each rank to the next, over the slowest link between
+    kv_gradient_block_rail_latency = unit_latency if ring_ranks > unit_ring else nic_latency  # one step between the farthest ranks of a rail
+    kv_gradient_block_slowest_latency = kv_gradient_block_rail_latency if ring_ranks > domain_ring else domain_latency  # one step at the slowest level spanned
     kv_gradient_block_send_recv_direct_latency = kv_gradient_block_slowest_latency + launch_latency  # one step
     kv_gradient_block_nic = nic_bandwidth * nic_share  # what a rank's fair share of the NICs attains, one way
-    kv_gradient_block_send_recv_direct_nics = kv_gradient_block / kv_gradient_block_nic if cp > domain_cp else 0  # to a rank of another domain
+    kv_gradient_block_send_recv_direct_nics = kv_gradient_block / kv_gradient_block_nic if ring_ranks > domain_ring else 0  # to a rank of another domain
     kv_gradient_block_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
-    kv_gradient_block_send_recv_direct_ports = 0 if cp > domain_cp else kv_gradient_block / kv_gradient_block_link  # to a rank of the same domain
+    kv_gradient_block_send_recv_direct_ports = 0 if ring_ranks > domain_ring else kv_gradient_block / kv_gradient_block_link  # to a rank of the same domain
     kv_gradient_block_uplink = kv_gradient_block_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
-    kv_gradient_block_send_recv_direct_uplinks = kv_gradient_block / (kv_gradient_block_uplink * unit_cp) if cp > unit_cp else 0  # to a rank of another unit, one of each u
+    kv_gradient_block_send_recv_direct_uplinks = kv_gradient_block / (kv_gradient_block_uplink * unit_ring) if ring_ranks > unit_ring else 0  # to a rank of another unit, one of each u
     kv_gradient_block_send_recv_direct = kv_gradient_block_send_recv_direct_latency + max(kv_gradient_block_send_recv_direct_ports, kv_gradient_block_send_recv_direct_nics, kv_gradient_block_send_recv_direct_uplinks)  # one message a rank
-    kv_gradient_block_send_recv = kv_gradient_block_send_recv_direct if cp > 1 else 0  # from each rank to the next, over the slowest link between
-    context_ring_backward = cp * kv_gradient_block_send_recv + kv_block_send_recv * (cp - 1)  # the same, and n gradients
+    kv_gradient_block_send_recv = kv_gradient_block_send_recv_direct if ring_ranks > 1 else 0  # from each rank to the next, over the slowest link between
+    context_ring_backward = kv_block_send_recv * (ring_ranks - 1) + kv_gradient_block_send_recv * ring_ranks  # the same, and r gradients
+    context_exchanged_backward = context_exchange + context_ring_backward  # of heads and round the ring, backward
     gathered_kv_rail_latency = unit_latency if cp > unit_cp else nic_latency  # one step between the farthest ranks of a rail
     gathered_kv_slowest_latency = gathered_kv_rail_latency if cp > domain_cp else domain_latency  # one step at the slowest level spanned
     gathered_kv_all_gather_flat_all_gather_latency = gathered_kv_slowest_latency * ceil_log2(cp)  # log2 n steps, rounded up
@@ -281,89 +346,36 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     gathered_kv_gradient_reduce_scatter_ring_uplinks = gathered_kv_gradient * (cp - 1) / (cp * gathered_kv_gradient_uplink * unit_cp) if cp > unit_cp else 0  # one way out of a unit
     gathered_kv_gradient_reduce_scatter_ring = gathered_kv_gradient_reduce_scatter_ring_latency + max(gathered_kv_gradient_reduce_scatter_ring_ports, gathered_kv_gradient_reduce_scatter_ring_nics, gathered_kv_gradient_reduce_scatter_ring_uplinks)  # one flat ring in rank order, m channels
     gathered_kv_gradient_reduce_scatter = min(gathered_kv_gradient_reduce_scatter_ring, gathered_kv_gradient_reduce_scatter_hierarchical, gathered_kv_gradient_reduce_scatter_hierarchical_log, gathered_kv_gradient_reduce_scatter_bruck, gathered_kv_gradient_reduce_scatter_direct) if cp > 1 else 0  # by the fastest algorithm
-    heads_in_rail_latency = unit_latency if cp > unit_cp else nic_latency  # one step between the farthest ranks of a rail
-    heads_in_slowest_latency = heads_in_rail_latency if cp > domain_cp else domain_latency  # one step at the slowest level spanned
-    heads_in_all_to_all_flat_all_to_all_latency = heads_in_slowest_latency * ceil_log2(cp)  # log2 n steps, rounded up
-    heads_in_all_to_all_bruck_latency = heads_in_all_to_all_flat_all_to_all_latency + launch_latency  # log2 n steps
-    heads_in_nic = nic_bandwidth * nic_share  # what a rank's fair share of the NICs attains, one way
-    heads_in_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
-    heads_in_port = heads_in_link if domain_kind == 0 else heads_in_link * max(domain_cp - 1, 1)  # what a rank attains into its fast domain, one way
-    heads_in_uplink = heads_in_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
-    heads_in_slowest_bandwidth = (heads_in_uplink if cp > unit_cp else heads_in_nic) if cp > domain_cp else heads_in_port  # what a rank attains at the slowest level spanned
-    heads_in_all_to_all_flat_all_to_all_bandwidth = exchanged_in * ones_below(cp) / (cp * heads_in_slowest_bandwidth)  # each block once for each one in its distance
-    heads_in_all_to_all_bruck_slowest = heads_in_all_to_all_flat_all_to_all_bandwidth  # each block once for each one in its distance
-    heads_in_all_to_all_bruck = heads_in_all_to_all_bruck_latency + heads_in_all_to_all_bruck_slowest  # blocks share messages on the way
-    heads_in_all_to_all_direct_latency = heads_in_slowest_latency + launch_latency  # all sends posted at once
-    heads_in_all_to_all_direct_nics = exchanged_in * (1 - domain_cp / cp) / heads_in_nic  # blocks for ranks outside
-    heads_in_all_to_all_direct_ports = exchanged_in * (domain_cp - 1) / (cp * heads_in_port)  # blocks for ranks of the domain
-    heads_in_all_to_all_direct_uplinks = exchanged_in * (1 - unit_cp / cp) / heads_in_uplink  # blocks for ranks of other units
-    heads_in_all_to_all_direct = heads_in_all_to_all_direct_latency + max(heads_in_all_to_all_direct_ports, heads_in_all_to_all_direct_nics, heads_in_all_to_all_direct_uplinks)  # every block straight to its rank
-    heads_in_all_to_all_pairwise_latency = domain_latency * (domain_cp - 1) + launch_latency + nic_latency * (unit_cp - domain_cp) + unit_latency * (cp - unit_cp)  # n - 1 rounds, one partner each
-    heads_in_all_to_all_pairwise_nics = exchanged_in * (unit_cp - domain_cp) / (cp * heads_in_nic)  # rounds between domains of the unit
-    heads_in_all_to_all_pairwise_ports = heads_in_all_to_all_direct_ports  # rounds inside the domain
-    heads_in_all_to_all_pairwise_uplinks = exchanged_in * (cp - unit_cp) / (cp * heads_in_uplink)  # rounds between units
-    heads_in_all_to_all_pairwise = heads_in_all_to_all_pairwise_latency + heads_in_all_to_all_pairwise_nics + heads_in_all_to_all_pairwise_ports + heads_in_all_to_all_pairwise_uplinks  # one partner after the other, in step
-    heads_in_all_to_all_relayed_latency = heads_in_all_to_all_direct_latency + (domain_latency if (cp > domain_cp) and (domain_cp > 1) else 0)  # one step more, inside the domain
-    heads_in_all_to_all_relayed_nics = heads_in_all_to_all_direct_nics  # blocks for ranks outside
-    heads_in_all_to_all_relayed_ports = exchanged_in * (domain_cp - 1) / (domain_cp * heads_in_port)  # all blocks first to the rank on the right rail
-    heads_in_all_to_all_relayed_uplinks = heads_in_all_to_all_direct_uplinks  # blocks for ranks of other units; none changes rail
-    heads_in_all_to_all_relayed = heads_in_all_to_all_relayed_latency + max(heads_in_all_to_all_relayed_ports, heads_in_all_to_all_relayed_nics, heads_in_all_to_all_relayed_uplinks)  # over the fast domain to the right rail, then out (PXN)
-    heads_in_all_to_all = min(heads_in_all_to_all_direct, heads_in_all_to_all_relayed, heads_in_all_to_all_pairwise, heads_in_all_to_all_bruck) if cp > 1 else 0  # by the fastest algorithm
-    heads_out_rail_latency = unit_latency if cp > unit_cp else nic_latency  # one step between the farthest ranks of a rail
-    heads_out_slowest_latency = heads_out_rail_latency if cp > domain_cp else domain_latency  # one step at the slowest level spanned
-    heads_out_all_to_all_flat_all_to_all_latency = heads_out_slowest_latency * ceil_log2(cp)  # log2 n steps, rounded up
-    heads_out_all_to_all_bruck_latency = heads_out_all_to_all_flat_all_to_all_latency + launch_latency  # log2 n steps
-    exchanged_out = element_size * query_size * tokens / tp  # the attention's output, likewise
-    heads_out_nic = nic_bandwidth * nic_share  # what a rank's fair share of the NICs attains, one way
-    heads_out_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
-    heads_out_port = heads_out_link if domain_kind == 0 else heads_out_link * max(domain_cp - 1, 1)  # what a rank attains into its fast domain, one way
-    heads_out_uplink = heads_out_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
-    heads_out_slowest_bandwidth = (heads_out_uplink if cp > unit_cp else heads_out_nic) if cp > domain_cp else heads_out_port  # what a rank attains at the slowest level spanned
-    heads_out_all_to_all_flat_all_to_all_bandwidth = exchanged_out * ones_below(cp) / (cp * heads_out_slowest_bandwidth)  # each block once for each one in its distance
-    heads_out_all_to_all_bruck_slowest = heads_out_all_to_all_flat_all_to_all_bandwidth  # each block once for each one in its distance
-    heads_out_all_to_all_bruck = heads_out_all_to_all_bruck_latency + heads_out_all_to_all_bruck_slowest  # blocks share messages on the way
-    heads_out_all_to_all_direct_latency = heads_out_slowest_latency + launch_latency  # all sends posted at once
-    heads_out_all_to_all_direct_nics = exchanged_out * (1 - domain_cp / cp) / heads_out_nic  # blocks for ranks outside
-    heads_out_all_to_all_direct_ports = exchanged_out * (domain_cp - 1) / (cp * heads_out_port)  # blocks for ranks of the domain
-    heads_out_all_to_all_direct_uplinks = exchanged_out * (1 - unit_cp / cp) / heads_out_uplink  # blocks for ranks of other units
-    heads_out_all_to_all_direct = heads_out_all_to_all_direct_latency + max(heads_out_all_to_all_direct_ports, heads_out_all_to_all_direct_nics, heads_out_all_to_all_direct_uplinks)  # every block straight to its rank
-    heads_out_all_to_all_pairwise_latency = domain_latency * (domain_cp - 1) + launch_latency + nic_latency * (unit_cp - domain_cp) + unit_latency * (cp - unit_cp)  # n - 1 rounds, one partner each
-    heads_out_all_to_all_pairwise_nics = exchanged_out * (unit_cp - domain_cp) / (cp * heads_out_nic)  # rounds between domains of the unit
-    heads_out_all_to_all_pairwise_ports = heads_out_all_to_all_direct_ports  # rounds inside the domain
-    heads_out_all_to_all_pairwise_uplinks = exchanged_out * (cp - unit_cp) / (cp * heads_out_uplink)  # rounds between units
-    heads_out_all_to_all_pairwise = heads_out_all_to_all_pairwise_latency + heads_out_all_to_all_pairwise_nics + heads_out_all_to_all_pairwise_ports + heads_out_all_to_all_pairwise_uplinks  # one partner after the other, in step
-    heads_out_all_to_all_relayed_latency = heads_out_all_to_all_direct_latency + (domain_latency if (cp > domain_cp) and (domain_cp > 1) else 0)  # one step more, inside the domain
-    heads_out_all_to_all_relayed_nics = heads_out_all_to_all_direct_nics  # blocks for ranks outside
-    heads_out_all_to_all_relayed_ports = exchanged_out * (domain_cp - 1) / (domain_cp * heads_out_port)  # all blocks first to the rank on the right rail
-    heads_out_all_to_all_relayed_uplinks = heads_out_all_to_all_direct_uplinks  # blocks for ranks of other units; none changes rail
-    heads_out_all_to_all_relayed = heads_out_all_to_all_relayed_latency + max(heads_out_all_to_all_relayed_ports, heads_out_all_to_all_relayed_nics, heads_out_all_to_all_relayed_uplinks)  # over the fast domain to the right rail, then out (PXN)
-    heads_out_all_to_all = min(heads_out_all_to_all_direct, heads_out_all_to_all_relayed, heads_out_all_to_all_pairwise, heads_out_all_to_all_bruck) if cp > 1 else 0  # by the fastest algorithm
-    context_backward = (context_ring_backward if cp_type in {0, 1} else gathered_kv_all_gather + gathered_kv_gradient_reduce_scatter if cp_type == 2 else heads_in_all_to_all + heads_out_all_to_all) if cp > 1 else 0  # exchanges of a layer, backward: keys and values once more, and their gradients
+    context_backward = gathered_kv_all_gather + gathered_kv_gradient_reduce_scatter if cp_type == 2 else context_exchanged_backward  # exchanges of a layer, backward: keys and values once more, and their gradients
+    context_later_steps = max(ring_ranks - 1, 1)  # steps of the ring after the first
     core_own_seen = min(sequence_length, core_own_tokens)  # of these, what the last query sees
     core_own_pairs = core_own_seen * (core_own_tokens - core_own_seen / 2)  # pairs among them, when they are one piece
-    core_first_pairs = core_rank_pairs / cp if cp_type == 0 else core_own_pairs if cp_type == 1 else core_rank_pairs  # of these, those among the tokens of the rank itself, which the ring begins with
+    core_first_pairs = core_own_pairs if cp_type == 1 else core_rank_pairs if cp_type in {2, 3} else core_rank_pairs / ring_ranks  # of these, those among the tokens of the rank itself, which a ring begins with
     core_first_backward = core_backward_pair * core_first_pairs * heads * micro_batch_size / tp + launch_gap  # the first step, backward
     sliding_core_own_seen = min(window if window > 0 else sequence_length, sliding_core_own_tokens)  # of these, what the last query sees
     sliding_core_own_pairs = sliding_core_own_seen * (sliding_core_own_tokens - sliding_core_own_seen / 2)  # pairs among them, when they are one piece
-    sliding_core_first_pairs = sliding_core_rank_pairs / cp if cp_type == 0 else sliding_core_own_pairs if cp_type == 1 else sliding_core_rank_pairs  # of these, those among the tokens of the rank itself, which the ring begins with
+    sliding_core_first_pairs = sliding_core_own_pairs if cp_type == 1 else sliding_core_rank_pairs if cp_type in {2, 3} else sliding_core_rank_pairs / ring_ranks  # of these, those among the tokens of the rank itself, which a ring begins with
     sliding_core_first_backward = heads * micro_batch_size * sliding_core_backward_pair * sliding_core_first_pairs / tp + launch_gap  # the first step, backward
     first_backward = core_first_backward * (1 - sliding_share) + sliding_core_first_backward * sliding_share  # of this, what a context-parallel rank does with its own keys
-    context_later_backward = (attention_backward - first_backward) / max(cp - 1, 1)  # a later step of the ring, backward
-    context_ring_hidden_backward = (cp - 2) * min(context_later_backward, kv_block_send_recv + kv_gradient_block_send_recv) + min(context_later_backward, kv_gradient_block_send_recv) + min(first_backward, kv_block_send_recv)  # the first step has no gradient to send yet, the last no keys; the last hop of a gradient shows
-    context_exposed_backward = (context_backward - context_ring_hidden_backward * cp_hidden_share if cp_type in {0, 1} else context_backward) if cp > 1 else 0  # what shows of them, backward
-    context_ring_forward = kv_block_send_recv * (cp - 1)  # n - 1 blocks received
-    context_forward = (context_ring_forward if cp_type in {0, 1} else gathered_kv_all_gather if cp_type == 2 else heads_in_all_to_all + heads_out_all_to_all) if cp > 1 else 0  # exchanges of a layer, forward
+    context_later_backward = (attention_backward - first_backward) / context_later_steps  # one of them, backward
+    context_ring_hidden_backward = (ring_ranks - 2) * min(context_later_backward, kv_block_send_recv + kv_gradient_block_send_recv) + min(context_later_backward, kv_gradient_block_send_recv) + min(first_backward, kv_block_send_recv)  # the first step has no gradient to send yet, the last no keys; the last hop of a gradient shows
+    context_hidden_backward = 0 if cp_type in {2, 3} else context_ring_hidden_backward  # what can hide of them, backward
+    context_exposed_backward = context_backward - context_hidden_backward * cp_hidden_share  # what shows of them, backward
+    context_ring_forward = kv_block_send_recv * (ring_ranks - 1)  # r - 1 blocks received
+    context_exchanged_forward = context_exchange + context_ring_forward  # of heads and round the ring, forward
+    context_forward = gathered_kv_all_gather if cp_type == 2 else context_exchanged_forward  # exchanges of a layer, forward
     core_forward_pair = 1 / exponential_rate + 4 * head_size / (attention_share * peak)  # two products and an exponential
-    core_forward = core_forward_pair * core_pairs + core_kernels * launch_gap + core_merge * core_merges  # two products and an exponential a pair
+    core_forward = core_forward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # two products and an exponential a pair
     sliding_core_forward_pair = 1 / exponential_rate + 4 * head_size / (attention_share * peak)  # two products and an exponential
-    sliding_core_forward = launch_gap * sliding_core_kernels + sliding_core_forward_pair * sliding_core_pairs + sliding_core_merge * sliding_core_merges  # two products and an exponential a pair
+    sliding_core_forward = launch_gap * sliding_core_kernels + sliding_core_forward_pair * sliding_core_pairs + sliding_core_merge * (ring_ranks - 1)  # two products and an exponential a pair
     attention_forward = core_forward * (1 - sliding_share) + sliding_core_forward * sliding_share  # attention of the average layer, forward
     core_first_forward = core_first_pairs * core_forward_pair * heads * micro_batch_size / tp + launch_gap  # the first step, forward
     sliding_core_first_forward = heads * micro_batch_size * sliding_core_first_pairs * sliding_core_forward_pair / tp + launch_gap  # the first step, forward
     first_forward = core_first_forward * (1 - sliding_share) + sliding_core_first_forward * sliding_share  # of this, what a context-parallel rank does with its own keys
-    context_later_forward = (attention_forward - first_forward) / max(cp - 1, 1)  # a later step of the ring, forward
-    context_ring_hidden_forward = (cp - 2) * min(context_later_forward, kv_block_send_recv) + min(first_forward, kv_block_send_recv)  # behind all steps but the last
-    context_exposed_forward = (context_forward - context_ring_hidden_forward * cp_hidden_share if cp_type in {0, 1} else context_forward) if cp > 1 else 0  # what shows of them, forward
+    context_later_forward = (attention_forward - first_forward) / context_later_steps  # one of them, forward
+    context_ring_hidden_forward = (ring_ranks - 2) * min(context_later_forward, kv_block_send_recv) + min(first_forward, kv_block_send_recv)  # behind all steps but the last
+    context_hidden_forward = 0 if cp_type in {2, 3} else context_ring_hidden_forward  # what can hide of them, forward
+    context_exposed_forward = context_forward - context_hidden_forward * cp_hidden_share  # what shows of them, forward
     between_forward = tokens * (between_rotary + ffn_size * (gated_activation_bytes_forward if gated_ffn > 0 else plain_activation_bytes_forward) / tp + hidden_bytes_forward * hidden_size / sequence_split) / between_rate  # norms, residuals, activation and rotary positions of a layer, forward
     matmul_forward = layer_products[0]  # weight products, forward
     forward_compute = attention_forward + between_forward + matmul_forward  # a layer, forward

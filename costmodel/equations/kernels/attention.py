@@ -32,6 +32,7 @@ class Attention(Chapter):
     window = given(count, "tokens that a query sees back; the sequence length when it sees all", owner="model")
     attention_heads = given(count, "query heads on a tensor-parallel rank")
     cp = given(count, "context-parallel ranks (n)")
+    ring_ranks = given(count, "steps of the ring of context-parallel ranks (r)")
     cp_type = choice(CONTEXT.labels, "how context-parallel ranks attend to all tokens", CONTEXT)
     element_size = given(bytes_, "an element of activations and weights in compute", owner="workload")
     memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
@@ -66,6 +67,7 @@ class Attention(Chapter):
                 "ring-contiguous": causal_pairs - earlier_pairs,
                 "all-gather": causal_pairs / cp,
                 "ulysses": causal_pairs / cp,
+                "usp": causal_pairs / cp,
             },
         ),
         "pairs of one head of tp and sequence on the slowest rank",
@@ -77,23 +79,28 @@ class Attention(Chapter):
         choose(
             cp_type,
             {
-                "ring": rank_pairs / cp,
+                "ring": rank_pairs / ring_ranks,
                 "ring-contiguous": own_pairs,
                 "all-gather": rank_pairs,
                 "ulysses": rank_pairs,
+                "usp": rank_pairs / ring_ranks,
             },
         ),
-        "of these, those among the tokens of the rank itself, which the ring begins with",
+        "of these, those among the tokens of the rank itself, which a ring begins with",
     )
     kernels = equation(
         count,
-        choose(cp_type, {"ring": cp, "ring-contiguous": cp, "all-gather": select(cp > 1, 2, 1), "ulysses": 1}),
+        choose(
+            cp_type,
+            {
+                "ring": ring_ranks,
+                "ring-contiguous": ring_ranks,
+                "all-gather": select(cp > 1, 2, 1),
+                "ulysses": 1,
+                "usp": ring_ranks,
+            },
+        ),
         "kernels: one a step of the ring; one each for the early and the late piece where all keys are there",
-    )
-    merges = equation(
-        count,
-        choose(cp_type, {"ring": cp - 1, "ring-contiguous": cp - 1, "all-gather": 0, "ulysses": 0}),
-        "times that the result of a step is added to what there is",
     )
     merge = equation(
         seconds,
@@ -104,7 +111,7 @@ class Attention(Chapter):
         * head_size
         * (8 * BYTE + element_size)
         / (memory_share * memory_bandwidth),
-        "one of them: the sum in fp32 read and written, the new part read",
+        "adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read",
         source="Liu et al. 2023, arXiv 2310.01889, algorithm 1",
         approximate="all queries, though in zig-zag every second half-step has only the later ones",
     )
@@ -122,14 +129,14 @@ class Attention(Chapter):
     )
     forward = equation(
         seconds,
-        kernels * launch_gap + pairs * forward_pair + merges * merge,
+        kernels * launch_gap + pairs * forward_pair + (ring_ranks - 1) * merge,
         "two products and an exponential a pair",
         source="fit of public kernel tables: prefill attention, 9 to 14 % median error",
         approximate="no partly filled blocks on the diagonal",
     )
     backward = equation(
         seconds,
-        kernels * launch_gap + pairs * backward_pair + merges * merge,
+        kernels * launch_gap + pairs * backward_pair + (ring_ranks - 1) * merge,
         "five products and an exponential a pair",
         source="FlashAttention-2 (Dao 2023), section 3.1; the factor from published training runs",
         approximate="the least certain constant of a training step: 1.4 to 2.0",

@@ -35,6 +35,7 @@ class LayerCompute(Chapter):
         sequences=layout.micro_batch_size,
         attention_heads=layout.heads / tp,
         cp=layout.cp,
+        ring_ranks=layout.ring_ranks,
         window=layout.sequence_length,
     )
     sliding_core = part(
@@ -42,6 +43,7 @@ class LayerCompute(Chapter):
         sequences=layout.micro_batch_size,
         attention_heads=layout.heads / tp,
         cp=layout.cp,
+        ring_ranks=layout.ring_ranks,
         window=select(windows.window > 0, windows.window, layout.sequence_length),
     )
     gated_activation_bytes_forward = given(

@@ -18,6 +18,7 @@ from costmodel.symbolic import (
     part,
     rows,
     select,
+    smallest,
 )
 
 
@@ -51,6 +52,40 @@ class Layout(Chapter):
     tokens = equation(count, micro_batch_size * sequence_length / cp, "tokens of a micro-batch on a rank")
     micro_batches = equation(count, global_batch / (dp * micro_batch_size), "micro-batches of a pipeline in a step (m)")
     replicas = equation(count, dp * cp, "ranks that hold the same weights: data- and context-parallel")
+    kv_heads_on_rank = equation(
+        count,
+        largest(model.kv_heads / tp, 1),
+        "key-value heads of a tensor-parallel rank; copies where they are too few",
+    )
+    ulysses_ranks = equation(
+        count,
+        choose(
+            cp_type,
+            {
+                "ring": 1,
+                "ring-contiguous": 1,
+                "all-gather": 1,
+                "ulysses": cp,
+                "usp": smallest(cp, kv_heads_on_rank),
+            },
+        ),
+        "neighbouring context-parallel ranks that exchange heads (u); with usp as many as need no copies of keys",
+        source="Fang and Zhao 2024, arXiv 2405.07719",
+    )
+    ring_ranks = equation(
+        count,
+        choose(
+            cp_type,
+            {
+                "ring": cp,
+                "ring-contiguous": cp,
+                "all-gather": 1,
+                "ulysses": 1,
+                "usp": cp / ulysses_ranks,
+            },
+        ),
+        "groups of them in a ring (r)",
+    )
     sequence_split = equation(
         count,
         choose(sequence_parallel, {"off": 1, "on": tp}),

@@ -3,7 +3,20 @@
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.pipeline import Groups
 from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED, TWO_WAY, by_schedule
-from costmodel.symbolic import Chapter, both, choose, count, divides, either, equal, equation, holds, part, smallest
+from costmodel.symbolic import (
+    Chapter,
+    both,
+    choose,
+    count,
+    divides,
+    either,
+    equal,
+    equation,
+    holds,
+    part,
+    select,
+    smallest,
+)
 
 
 class Legality(Chapter):
@@ -12,6 +25,7 @@ class Legality(Chapter):
     layout = part(Layout, shared=True)
     tp, cp, pp, dp = layout.tp, layout.cp, layout.pp, layout.dp
     heads, kv_heads, ffn_size = layout.heads, layout.kv_heads, layout.ffn_size
+    u = layout.ulysses_ranks
     m, v = layout.micro_batches, layout.virtual_stages
     groups = part(Groups, shared=True, pp=pp, micro_batches=m)
 
@@ -97,33 +111,34 @@ class Legality(Chapter):
                 "ring-contiguous": holds(divides(cp, layout.sequence_length)),
                 "all-gather": holds(divides(2 * cp, layout.sequence_length)),
                 "ulysses": holds(divides(cp, layout.sequence_length)),
+                "usp": holds(divides(2 * cp, layout.sequence_length)),
             },
         ),
-        "cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather)",
+        "cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)",
     )
     rule_context_heads = equation(
         count,
-        choose(
-            layout.cp_type,
-            {
-                "ring": 1,
-                "ring-contiguous": 1,
-                "all-gather": 1,
-                "ulysses": holds(
-                    both(divides(tp * cp, heads), either(divides(tp * cp, kv_heads), divides(kv_heads, tp * cp)))
-                ),
-            },
+        select(
+            u > 1,
+            holds(both(divides(tp * u, heads), either(divides(tp * u, kv_heads), divides(kv_heads, tp * u)))),
+            1,
         ),
-        "with ulysses tp times cp divides the query heads, and the key-value heads or they it",
+        "where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it",
         source="Jacobs et al. 2023, arXiv 2309.14509, section 3",
     )
     rule_context_type = equation(
         count,
         choose(
             layout.cp_type,
-            {"ring": 1, "ring-contiguous": holds(cp > 1), "all-gather": holds(cp > 1), "ulysses": holds(cp > 1)},
+            {
+                "ring": 1,
+                "ring-contiguous": holds(cp > 1),
+                "all-gather": holds(cp > 1),
+                "ulysses": holds(cp > 1),
+                "usp": holds(both(u > 1, u < cp, divides(u, cp))),
+            },
         ),
-        "cp_type is said only where cp is 2 or more",
+        "cp_type is said only where cp is 2 or more; usp needs more ranks than key-value heads, several of those, and groups of as many",
     )
     rule_sharding = equation(
         count,

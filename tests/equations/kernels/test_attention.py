@@ -20,6 +20,7 @@ CHIP = {
     "memory_bandwidth": 3e12,
     "memory_share": 0.9,
     "cp": 1,
+    "ring_ranks": 1,
     "cp_type": 0,
 }
 

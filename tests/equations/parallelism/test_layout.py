@@ -109,6 +109,7 @@ def test_key_value_heads_are_split_or_copied(kv_heads):
         ("cp=4", "rule_context_length"),  # 1020 tokens in eight pieces
         ("cp=8 cp_type=ring-contiguous", "rule_context_length"),
         ("cp=2 cp_type=ulysses tp=16 sp=0", "rule_context_heads"),  # 16 heads over 32 ranks
+        ("tp=8 sp=0 cp=2 cp_type=usp", "rule_context_type"),  # two key-value heads on a rank are enough for two
     ],
 )
 def test_other_ways_to_break_a_rule(layout, rule):

@@ -124,7 +124,7 @@ def cases(
     tp = draw(st.sampled_from([d for d in divisors(room, most_tp) if d >= least_tp and room // d >= least_pp]))
     pp = draw(st.sampled_from([d for d in divisors(room // tp, most_pp) if d >= least_pp]))
     cp = draw(st.sampled_from([d for d in divisors(room // (tp * pp), most_cp) if d >= least_cp] or [1]))
-    cp_type = draw(st.sampled_from(CONTEXTS)) if cp > 1 else CONTEXTS[0]
+    cp_type = draw(st.sampled_from(CONTEXTS[:-1])) if cp > 1 else CONTEXTS[0]  # usp needs the heads that suit it
     dp = where.chips // (tp * cp * pp)
     chunks = draw(st.integers(1, 3)) if pp > 1 else 1
     depth = draw(st.integers(1, 3))
