@@ -36,6 +36,9 @@ class KeptActivations(Chapter):
     tokens, e = layout.tokens, layout.element_size
     tp, sequence_split = layout.tp, layout.sequence_split
     gated = 2 + layout.gated_ffn
+    score_bytes = given(
+        bytes_, "kept of a score between two tokens and a head: 0 in fused attention", owner="assumption"
+    )
 
     kept_outside = equation(
         bytes_,
@@ -49,9 +52,15 @@ class KeptActivations(Chapter):
         "queries, keys, values, the output and fp32 statistics of fused attention; inputs and output of the activation",
         source="Megatron-core blocks, checked against exact allocator readings to 2 %",
     )
+    kept_scores = equation(
+        bytes_,
+        tokens * layout.sequence_length * layout.heads * score_bytes,
+        "scores of attention that is not fused, their dropout mask and what is left of them",
+        source="Korthikanti et al. 2022, section 4.1: 5 bytes",
+    )
     whole_layer = equation(
         bytes_,
-        kept_outside / sequence_split + kept_inside / tp + 2 * context.copied_keys,
+        kept_outside / sequence_split + (kept_inside + kept_scores) / tp + 2 * context.copied_keys,
         "with nothing recomputed",
     )
     selective_layer = equation(
@@ -88,6 +97,9 @@ class Memory(Chapter):
     optimizer_bytes = given(bytes_, "optimizer states of a weight: master copy and moments", owner="assumption")
     step_extra_bytes = given(bytes_, "a weight, while the optimizer runs", owner="assumption")
     loss_bytes = given(bytes_, "a logit, while the loss is computed", owner="assumption")
+    kept_messages = given(
+        count, "messages of a pipeline kept with each micro-batch in flight, 0 for most", owner="assumption"
+    )
     workspace_bytes = given(bytes_, "workspaces of the libraries, inside the allocator", owner="assumption")
     reserved_factor = given(count, "what the allocator holds over what it has given out", owner="assumption")
     context_bytes = given(bytes_, "the runtime's own, outside the allocator", owner="assumption")
@@ -186,7 +198,9 @@ class Memory(Chapter):
         source="PyTorch FSDP2",
     )
     pipeline_messages = equation(
-        bytes_, select(pp > 1, 2 * activations.layer_input, 0), "a message received and one sent"
+        bytes_,
+        select(pp > 1, (2 + kept_messages * flight.in_flight) * activations.layer_input, 0),
+        "a message received and one sent; those that a framework keeps of every micro-batch in flight",
     )
     stage_buffers = equation(
         bytes_,

@@ -195,3 +195,23 @@ def test_micro_batches_are_powers_of_two_that_divide_the_batch(batch):
     sizes = candidates(8, batch, 2048).micro_batches
     assert sizes[0] == 1 and all(batch % size == 0 and size & (size - 1) == 0 for size in sizes)
     assert sizes[-1] == 64 or batch % (2 * sizes[-1]) or 2 * sizes[-1] > batch
+
+
+@pytest.mark.parametrize(
+    ("length", "most"), [(2048, 1), (8192, 1), (16383, 1), (16384, 2), (32768, 4), (131072, 16), (2**20, 16)]
+)
+def test_context_parallelism_is_tried_on_long_sequences_alone(length, most):
+    tried = candidates(8, 64, length)
+    assert tried.limits["cp"] == most
+    assert tried.cp_types == (("ring",) if most == 1 else ("ring", "all-gather", "ulysses", "usp"))
+
+
+def test_a_long_sequence_is_shared_where_that_is_fastest():
+    """32 heads over 64 chips: the one sequence of a data-parallel rank at a time leaves tp and cp, and tp talks more."""
+    workload = Workload(machine("dgx-h100:64"), decoder(layers=32, hidden_size=4096, heads=32, kv_heads=8), 131072, 16)
+    grid = search(workload, CATALOG, candidates(32, 16, 131072))
+    best = grid.settled(grid.best(grid.fits, grid.step_time, 1)[0])
+    assert best.cp > 1 and best.tp * best.cp * best.pp * best.dp == 64
+    told = evaluate(workload, best, CATALOG)
+    assert told["legal"] == 1
+    assert told["step_time"] == pytest.approx(grid.step_time[grid.best(grid.fits, grid.step_time, 1)[0]], rel=1e-12)

@@ -8,15 +8,15 @@ from costmodel.errors import CatalogError, InputError
 from costmodel.search.workload import STATES, default_recipe
 from costmodel.studies.plan import plan
 from costmodel.studies.train import train
-from tests.equations.training.drawn import CATALOG, machine
+from tests.equations.training.drawn import CATALOG, machine, on
 
 GIB = 2**30
 CATALOG_RECIPES = Catalog.open().names("recipes")
 
 
-def quick(recipe=None, layout="zero=1", on="dgx-h100:8", **options):
+def quick(recipe=None, layout="zero=1", on="dgx-h100:8", model="llama-3-8b", **options):
     usual = {"sequence_length": 8192, "batch": 16, "layout": layout, "recipe": recipe, "catalog": CATALOG}
-    return train("llama-3-8b", on, **usual | options)
+    return train(model, on, **usual | options)
 
 
 def states(recipe):
@@ -165,3 +165,19 @@ def test_a_range_that_leaves_its_value_out_is_refused(tmp_path):
     text = "name: mine\nmeaning: a slip\nconstants:\n" + CONSTANT.format("weight_bytes", 1) + "    low: 2\n"
     with pytest.raises(CatalogError, match="lies outside its range"):
         quick("mine", catalog=own(tmp_path, text))
+
+
+def test_attention_that_is_not_fused_keeps_five_bytes_a_score():
+    """34 h + 5 a s of the original block: 5 x 2048 x 2048 x 96 bytes more of each sequence of GPT-3, shared by tp."""
+    case = on("gpt3-175b", "dgx-h100:8", "tp=8", 2048, 8)
+    assert case(score_bytes=5)["whole_layer"] - case()["whole_layer"] == pytest.approx(5 * 2048 * 2048 * 96 / 8)
+    assert CATALOG.recipe("deepspeed-zero1-fp16")["score_bytes"].value == 5
+
+
+def test_messages_kept_of_every_micro_batch_in_flight():
+    """1.5 x 2 x 4096 bytes of each of 2048 tokens: of four micro-batches on the first of four stages, of one on the last."""
+    case = on("llama-3-8b", "dgx-h100:8", "pp=4 dp=2", 2048, 16)
+    plain, kept = case()["pipeline_messages"], case(kept_messages=1.5)["pipeline_messages"]
+    more = [after - before for after, before in zip(kept, plain, strict=True)]
+    assert more[0] == pytest.approx(4 * 1.5 * 2 * 4096 * 2048)
+    assert more[-1] == pytest.approx(1.5 * 2 * 4096 * 2048)

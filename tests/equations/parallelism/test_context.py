@@ -262,3 +262,14 @@ def test_the_inner_ranks_exchange_heads_and_their_groups_form_the_ring(where, bo
     for exchange in ("kv_block_send_recv", "kv_gradient_block_send_recv"):
         assert 0 < usp[exchange] == pytest.approx(ring[exchange], rel=1e-12)
     assert usp["time_cp"] > 0 and usp["rule_context_type"] == usp["rule_context_heads"] == 1
+
+
+def test_ranks_that_40_heads_can_be_exchanged_among():
+    """8 key-value heads: split over up to 8 ranks, or five copies of each over 40; asked of verl as issue 1226."""
+    model = decoder(heads=40, kv_heads=8, head_size=128)
+
+    def found(ranks):
+        return on(model, "dgx-h100:120", f"cp={ranks} cp_type=ulysses zero=0", 65_520, 60)()
+
+    assert [ranks for ranks in range(2, 41) if 120 % ranks == 0 and found(ranks)["legal"]] == [2, 4, 8, 40]
+    assert found(40)["exchanged_kv_heads"] / 8 == 5
