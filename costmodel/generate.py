@@ -64,6 +64,16 @@ def economics_math() -> str:
     )
 
 
+def buckets_math() -> str:
+    """Gradients reduced in buckets behind a backward pass."""
+    from costmodel.equations.parallelism.buckets import StageBuckets
+
+    system = StageBuckets.system
+    return math_module(
+        "Gradients reduced in buckets behind a backward pass.", {"buckets": (system, list(system.equations))}
+    )
+
+
 def training_math(kind: str) -> str:
     """One training step on one kind of machine, every quantity that is reported."""
     from costmodel.equations.axes import INNER_AXES
@@ -147,6 +157,7 @@ def equations_reference() -> str:
 
 TARGETS: dict[str, Callable[[], str]] = {
     "docs/reference/equations.md": equations_reference,
+    "costmodel/generated/buckets_math.py": buckets_math,
     "costmodel/generated/collectives_math.py": collectives_math,
     "costmodel/generated/group_on_switches_math.py": lambda: group_math("switches"),
     "costmodel/generated/group_on_torus_math.py": lambda: group_math("torus"),

@@ -19,7 +19,8 @@ from costmodel.errors import CatalogError, InputError
 
 ENVIRONMENT = "COSTMODEL_CATALOG"
 KINDS = ("clusters", "chips", "links")
-FOLDERS = (*KINDS, "assumptions", "models")
+CONSTANTS = ("assumptions", "recipes")
+FOLDERS = (*KINDS, *CONSTANTS, "models")
 """Where a catalog keeps its entries, NAME.yaml."""
 _APART = (Path("sources.yaml"), Path("models/standard/rule.yaml"))
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
@@ -140,23 +141,30 @@ class Catalog:
         return self._entry("clusters", name, cluster)
 
     def names(self, kind: str) -> tuple[str, ...]:
-        """The canonical names of all `chips`, `links`, `clusters`, `assumptions` or `models`."""
+        """The canonical names of all `chips`, `links`, `clusters`, `assumptions`, `recipes` or `models`."""
         return self.shelf(kind).names()
 
     def assumptions(self, name: str) -> Mapping[str, Number]:
         """The constants of hardware/assumptions/NAME.yaml, by name; those in the user's folder add or override."""
+        return self._constants("assumptions", "set of assumptions", name)
+
+    def recipe(self, name: str) -> Mapping[str, Number]:
+        """The constants of hardware/recipes/NAME.yaml, as `assumptions` gives them: what a framework stores of a weight."""
+        return self._constants("recipes", "recipe", name)
+
+    def _constants(self, kind: str, said: str, name: str) -> Mapping[str, Number]:
         constants: dict[str, Number] = {}
-        paths = [folder / f"{name}.yaml" for folder in reversed(self.shelf("assumptions").folders)]
+        paths = [folder / f"{name}.yaml" for folder in reversed(self.shelf(kind).folders)]
         present = [path for path in paths if _NAME.fullmatch(name) and path.is_file()]
         if not present:
-            raise InputError.unknown("set of assumptions", name, self.names("assumptions"))
+            raise InputError.unknown(said, name, self.names(kind))
         for path in present:
             constants |= read_assumptions(self.read(path))
         return constants
 
     def shelf(self, kind: str) -> Shelf:
         """The files of a kind; raises InputError when `kind` is none."""
-        roots = {"models": self.shipped_models} | {k: self.shipped_hardware / k for k in (*KINDS, "assumptions")}
+        roots = {"models": self.shipped_models} | {k: self.shipped_hardware / k for k in (*KINDS, *CONSTANTS)}
         if kind not in roots:
             raise InputError.unknown("kind of entry", kind, roots)
         folders = (roots[kind],) if self.extra is None else (self.extra / kind, roots[kind])

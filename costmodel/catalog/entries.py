@@ -26,6 +26,13 @@ class Number:
     date: str = ""
     where: str = ""
     meaning: str = ""
+    low: float | None = None
+    high: float | None = None
+
+    def at(self, end: Literal["low", "value", "high"]) -> float:
+        """The value, or an end of its range; the value again where no range is given."""
+        found = {"low": self.low, "value": self.value, "high": self.high}[end]
+        return self.value if found is None else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from costmodel.catalog.entries import Fact, Number, Unknown
 from costmodel.catalog.reader import Block
@@ -48,11 +49,16 @@ def number(block: Block, key: str, quantity: str, low: float = 0.0, high: float 
 
 
 def constant(block: Block, key: str) -> Number:
-    """A named constant under `key`: a number of any quantity with its meaning."""
+    """A named constant under `key`: a number of any quantity with its meaning, and its range `low` to `high` where one is given."""
     inner = block.block(key)
-    inner.keys_are(("meaning", *_NUMBER_KEYS), ("note", "date"))
-    unit = _unit(inner, "")
-    return _read(inner, UNITS[unit][0], float("-inf"), float("inf"), inner.text("meaning"))
+    inner.keys_are(("meaning", *_NUMBER_KEYS), ("note", "date", "low", "high"))
+    quantity, factor = UNITS[_unit(inner, "")]
+    found = _read(inner, quantity, float("-inf"), float("inf"), inner.text("meaning"))
+    low, high = (inner.number(end) * factor if end in inner else None for end in ("low", "high"))
+    for end, sound in (("low", low is None or low <= found.value), ("high", high is None or high >= found.value)):
+        if not sound:
+            raise inner.error(f"the value {found.stated} lies outside its range", end)
+    return replace(found, low=low, high=high)
 
 
 def facts(block: Block, fields: Mapping[str, tuple[str, float, float]]) -> dict[str, Fact]:

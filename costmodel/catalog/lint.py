@@ -13,7 +13,15 @@ from math import prod
 from pathlib import Path
 
 from costmodel.catalog.browse import facts_of, load
-from costmodel.catalog.catalog import FOLDERS, Catalog, check_names, is_read, read_assumptions, yaml_files
+from costmodel.catalog.catalog import (
+    CONSTANTS,
+    FOLDERS,
+    Catalog,
+    check_names,
+    is_read,
+    read_assumptions,
+    yaml_files,
+)
 from costmodel.catalog.counts import parameter_counts
 from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number, shape_text
 from costmodel.catalog.models import read_model
@@ -122,7 +130,7 @@ def _entry_problems(catalog: Catalog, kind: str, path: Path) -> Iterator[Problem
     if kind == "models":
         yield from _model(catalog, path)
         return
-    if kind == "assumptions":
+    if kind in CONSTANTS:
         block = catalog.read(path)
         check_names(block, block.text("name"), (), path)
         yield from _sources(catalog, dict(read_assumptions(block)))

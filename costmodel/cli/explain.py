@@ -8,7 +8,7 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import MODEL, Batch, Dtype, On, SequenceLength, Slices, count
+from costmodel.cli.options import MODEL, Batch, Dtype, On, Recipe, SequenceLength, Slices, count
 from costmodel.errors import InputError
 from costmodel.report import Answer
 
@@ -41,6 +41,7 @@ def explain(
     seq: SequenceLength = None,
     batch: Batch = None,
     dtype: Dtype = None,
+    recipe: Recipe = None,
     size: Annotated[str | None, typer.Option("--size", metavar="SIZE", help="Payload of a collective.")] = None,
     group: Annotated[int | None, count("--group", "RANKS", "Of a collective; default: all.")] = None,
     stride: Annotated[int, count("--stride", "RANKS", "From one of the group to the next.")] = 1,
@@ -79,6 +80,7 @@ def explain(
         sequence_length=seq,
         batch=batch,
         dtype=dtype,
+        recipe=recipe,
         group=group,
         axes=axes,
         stride=stride,

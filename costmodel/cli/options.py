@@ -79,4 +79,21 @@ Tokens = Annotated[
     typer.Option("--tokens", metavar="TOKENS", help="Tokens of the whole run, for days and money; default 15T."),
 ]
 Dtype = Annotated[str | None, typer.Option("--dtype", metavar="NAME", help="bf16 or fp16; default: what the chip has.")]
+RECIPES = (
+    *("megatron-bf16", "megatron-bf16-fused-loss", "megatron-fp16", "megatron-precision-aware"),
+    *("megatron-precision-aware-bf16-moments", "deepspeed-zero1-fp16", "deepspeed-bf16", "nanotron"),
+    *("torchtitan-fsdp2", "torchtitan-fsdp2-compiled", "torchtitan-fsdp2-loss-parallel", "llm-foundry", "maxtext"),
+    *("pure-bf16", "adamw-8bit"),
+    *("sgd", "adafactor", "muon"),
+)
+"""The files of hardware/recipes; they are named here because help reads no file."""
+Recipe = Annotated[
+    str | None,
+    typer.Option(
+        "--recipe",
+        metavar="NAME",
+        help="What framework and optimizer store of each weight and logit; default megatron-bf16 on GPUs (megatron-fp16 "
+        f"in fp16), maxtext on TPUs. One of {', '.join(RECIPES)}, or a file of your own in recipes/ of --catalog.",
+    ),
+]
 MODEL = "A name (costmodel models list), a size such as 70B, or the path of a Hugging Face config.json."

@@ -10,7 +10,7 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import MODEL, Batch, Dtype, On, SequenceLength, Slices, Tokens, count
+from costmodel.cli.options import MODEL, Batch, Dtype, On, Recipe, SequenceLength, Slices, Tokens, count
 from costmodel.report import Answer
 
 app = new_app()
@@ -37,6 +37,7 @@ def plan(
     batch: Batch = None,
     tokens: Tokens = None,
     dtype: Dtype = None,
+    recipe: Recipe = None,
     top: Annotated[int, count("--top", "COUNT", "How many of the fastest layouts to show.")] = 5,
 ) -> Answer:
     """The fastest of all legal layouts, with time, memory and money.
@@ -53,6 +54,7 @@ def plan(
         batch=batch,
         tokens=tokens,
         dtype=dtype,
+        recipe=recipe,
         top=top,
         catalog=catalog,
         progress=Progress(),

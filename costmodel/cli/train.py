@@ -8,7 +8,7 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import MODEL, Batch, Dtype, On, SequenceLength, Slices, Tokens
+from costmodel.cli.options import MODEL, Batch, Dtype, On, Recipe, SequenceLength, Slices, Tokens
 from costmodel.report import Answer
 
 app = new_app()
@@ -38,6 +38,7 @@ def train(
     batch: Batch = None,
     tokens: Tokens = None,
     dtype: Dtype = None,
+    recipe: Recipe = None,
 ) -> Answer:
     """Time, memory and money of a training step, item by item."""
     from costmodel.studies.train import train as study
@@ -51,5 +52,6 @@ def train(
         batch=batch,
         tokens=tokens,
         dtype=dtype,
+        recipe=recipe,
         catalog=catalog,
     )

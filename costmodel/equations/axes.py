@@ -17,6 +17,11 @@ RECOMPUTE = Axis("recompute", ("none", "selective", "full"))
 SEQUENCE = Axis("sequence", ("off", "on"))
 """Megatron sequence parallelism: whether the tensor-parallel ranks also split what lies between the products."""
 
+CONTEXT = Axis("context", ("ring", "ring-contiguous", "all-gather", "ulysses", "usp"))
+"""How the context-parallel ranks see each other's keys and values: passed round a ring, each rank holding an early and a late
+piece of the sequence (zig-zag) or one piece; gathered whole; heads exchanged for tokens; or heads exchanged in small groups
+and a ring over the groups."""
+
 PART = Axis("part", ("forward", "input_gradient", "weight_gradient"))
 """The three products of every weight matrix in a training step."""
 
@@ -29,8 +34,11 @@ STAGE = Axis("stage", ("first", "middle", "last"))
 PHASE = Axis("phase", ("forward", "loss", "backward", "optimizer"))
 """Moments of a step at which the memory in use peaks."""
 
+BUCKET = Axis("bucket")
+"""Buckets of gradients in the order in which they fill: one row a bucket."""
+
 INNER_AXES = (PART, MATMUL, STAGE, PHASE)
 """Those inside a layer, a pipeline or a step, which one answer runs over too."""
 
-PRODUCT_AXES = (MICRO_BATCH, SCHEDULE, SHARDING, RECOMPUTE, SEQUENCE, *INNER_AXES)
+PRODUCT_AXES = (MICRO_BATCH, SCHEDULE, SHARDING, RECOMPUTE, SEQUENCE, CONTEXT, *INNER_AXES)
 """In the order of the arrays' dimensions, outermost first."""

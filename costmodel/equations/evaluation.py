@@ -10,7 +10,7 @@ from costmodel.symbolic import Chapter, EquationSystem
 STEPS: dict[str, type[Chapter]] = {"switches": OnSwitches, "torus": OnTorus}
 """The training step on each kind of machine."""
 
-DEGREES = ("tp", "pp", "dp")
+DEGREES = ("tp", "cp", "pp", "dp")
 SEARCHED = ("step_time", "allocated", "device_used", "legal", *RULES)
 """What a search looks at."""
 
@@ -57,13 +57,16 @@ def _levels(placed: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     return {
         "once": (),
         "by_tp": ("tp",),
+        "by_tp_and_cp": ("tp", "cp"),
         "by_pp": ("pp",),
-        "by_placed_tp": ("tp", *placed["tp"]),
+        "by_placed_tp": ("tp", "cp", *placed["tp"]),
+        "by_placed_cp": ("tp", "cp", *placed["cp"]),
         "by_degrees": DEGREES,
-        "by_placed_pp": ("tp", "pp", *placed["pp"]),
-        "by_placed_dp": (*DEGREES, *placed["dp"]),
-        "by_degrees_and_placed_tp": (*DEGREES, *placed["tp"]),
-        "layouts": (*DEGREES, *placed["tp"], *placed["pp"], *placed["dp"]),
+        "by_placed_tp_and_cp": ("tp", "cp", *placed["tp"], *placed["cp"]),
+        "by_placed_pp": ("tp", "cp", "pp", *placed["pp"]),
+        "by_placed_dp": (*DEGREES, *placed["cp"], *placed["dp"]),
+        "by_degrees_and_placed_tp": (*DEGREES, *placed["tp"], *placed["cp"]),
+        "layouts": (*DEGREES, *placed["tp"], *placed["cp"], *placed["pp"], *placed["dp"]),
     }
 
 

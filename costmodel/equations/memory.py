@@ -5,8 +5,9 @@ Three quantities, which people confuse: *allocated* is what the tensors take, *r
 """
 
 from costmodel.equations.axes import PHASE, STAGE
+from costmodel.equations.parallelism.context import ContextPayloads
+from costmodel.equations.parallelism.in_flight import InFlight
 from costmodel.equations.parallelism.layout import Layout
-from costmodel.equations.parallelism.pipeline import InFlight
 from costmodel.symbolic import (
     BYTE,
     Chapter,
@@ -31,9 +32,13 @@ class KeptActivations(Chapter):
     """
 
     layout = part(Layout, shared=True)
+    context = part(ContextPayloads, shared=True)
     tokens, e = layout.tokens, layout.element_size
     tp, sequence_split = layout.tp, layout.sequence_split
     gated = 2 + layout.gated_ffn
+    score_bytes = given(
+        bytes_, "kept of a score between two tokens and a head: 0 in fused attention", owner="assumption"
+    )
 
     kept_outside = equation(
         bytes_,
@@ -47,14 +52,25 @@ class KeptActivations(Chapter):
         "queries, keys, values, the output and fp32 statistics of fused attention; inputs and output of the activation",
         source="Megatron-core blocks, checked against exact allocator readings to 2 %",
     )
-    whole_layer = equation(bytes_, kept_outside / sequence_split + kept_inside / tp, "with nothing recomputed")
+    kept_scores = equation(
+        bytes_,
+        tokens * layout.sequence_length * layout.heads * score_bytes,
+        "scores of attention that is not fused, their dropout mask and what is left of them",
+        source="Korthikanti et al. 2022, section 4.1: 5 bytes",
+    )
+    whole_layer = equation(
+        bytes_,
+        kept_outside / sequence_split + (kept_inside + kept_scores) / tp + 2 * context.copied_keys,
+        "with nothing recomputed",
+    )
     selective_layer = equation(
         bytes_,
         tokens
         * (
             2 * layout.hidden_size * e / sequence_split
             + (e * (2 * layout.query_size + layout.kv_size + layout.ffn_size) + 4 * layout.heads * BYTE) / tp
-        ),
+        )
+        + context.copied_keys,
         "block input, every second product and the attention output",
         source="torchtitan's per-operation selective checkpointing",
     )
@@ -71,8 +87,9 @@ class Memory(Chapter):
     """Peak memory of a training step, item by item."""
 
     activations = part(KeptActivations, shared=True)
+    context = part(ContextPayloads, shared=True)
     layout = part(Layout, shared=True)
-    tp, pp, dp = layout.tp, layout.pp, layout.dp
+    tp, pp, replicas = layout.tp, layout.pp, layout.replicas
     flight = part(InFlight, shared=True, pp=pp, micro_batches=layout.micro_batches)
 
     weight_bytes = given(bytes_, "a weight as stored", owner="assumption")
@@ -80,6 +97,9 @@ class Memory(Chapter):
     optimizer_bytes = given(bytes_, "optimizer states of a weight: master copy and moments", owner="assumption")
     step_extra_bytes = given(bytes_, "a weight, while the optimizer runs", owner="assumption")
     loss_bytes = given(bytes_, "a logit, while the loss is computed", owner="assumption")
+    kept_messages = given(
+        count, "messages of a pipeline kept with each micro-batch in flight, 0 for most", owner="assumption"
+    )
     workspace_bytes = given(bytes_, "workspaces of the libraries, inside the allocator", owner="assumption")
     reserved_factor = given(count, "what the allocator holds over what it has given out", owner="assumption")
     context_bytes = given(bytes_, "the runtime's own, outside the allocator", owner="assumption")
@@ -108,23 +128,26 @@ class Memory(Chapter):
 
     stage_weights = equation(
         bytes_,
-        layout.stage_parameters * weight_bytes / select(layout.weights_sharded > 0, dp, 1),
+        flight.weight_versions
+        * layout.stage_parameters
+        * weight_bytes
+        / select(layout.weights_sharded > 0, replicas, 1),
         "weights of a stage on a rank",
         source="Rajbhandari et al. 2020, figure 1",
     )
     stage_gradients = equation(
         bytes_,
-        layout.stage_parameters * gradient_bytes / select(layout.gradients_sharded > 0, dp, 1),
+        layout.stage_parameters * gradient_bytes / select(layout.gradients_sharded > 0, replicas, 1),
         "their gradients",
     )
     stage_optimizer = equation(
         bytes_,
-        layout.stage_parameters * optimizer_bytes / select(layout.optimizer_sharded > 0, dp, 1),
+        layout.stage_parameters * optimizer_bytes / select(layout.optimizer_sharded > 0, replicas, 1),
         "their optimizer states",
     )
     stage_step_extra = equation(
         bytes_,
-        in_optimizer * layout.stage_parameters * step_extra_bytes / select(layout.optimizer_sharded > 0, dp, 1),
+        in_optimizer * layout.stage_parameters * step_extra_bytes / select(layout.optimizer_sharded > 0, replicas, 1),
         "held while the optimizer runs",
     )
     stage_activations = equation(
@@ -175,17 +198,19 @@ class Memory(Chapter):
         source="PyTorch FSDP2",
     )
     pipeline_messages = equation(
-        bytes_, select(pp > 1, 2 * activations.layer_input, 0), "a message received and one sent"
+        bytes_,
+        select(pp > 1, (2 + kept_messages * flight.in_flight) * activations.layer_input, 0),
+        "a message received and one sent; those that a framework keeps of every micro-batch in flight",
     )
     stage_buffers = equation(
         bytes_,
         has_layers
         * (
-            running * (gathered_weights + pipeline_messages)
+            running * (gathered_weights + pipeline_messages + context.forward_buffers)
             + in_loss * unsharded_head_gradient
-            + in_backward * (activations.recomputed_layer + unsharded_gradients)
+            + in_backward * (activations.recomputed_layer + unsharded_gradients + context.gradient_buffers)
         ),
-        "gathered weights, messages, and one layer run again",
+        "gathered weights, messages, keys and values of other ranks, and one layer run again",
     )
     memory_use = equation(
         bytes_,

@@ -7,10 +7,12 @@ from costmodel.equations.axes import STAGE
 from costmodel.equations.kernels.elementwise import OptimizerTraffic
 from costmodel.equations.kernels.layer import LayerCompute
 from costmodel.equations.memory import Memory
+from costmodel.equations.parallelism.context import ContextParallel
 from costmodel.equations.parallelism.data import FullySharded, GradientSync, ShardedTables
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.legality import Legality
 from costmodel.equations.parallelism.pipeline import Pipeline
+from costmodel.equations.parallelism.schedules import by_schedule
 from costmodel.equations.parallelism.tensor import TensorParallel
 from costmodel.symbolic import (
     Chapter,
@@ -32,12 +34,15 @@ class Step(Chapter):
 
     layer = part(LayerCompute, shared=True)
     layout = part(Layout, shared=True)
-    tp, pp, dp, m = layout.tp, layout.pp, layout.dp, layout.micro_batches
+    tp, pp, m = layout.tp, layout.pp, layout.micro_batches
     legality = part(Legality, shared=True)
     memory = part(Memory, shared=True)
 
     tp_hidden_share = given(
         count, "share of tensor-parallel communication that hides behind compute", owner="assumption"
+    )
+    cp_hidden_share = given(
+        count, "share of what a ring of keys and values can hide that really hides", owner="assumption"
     )
     fsdp_hidden_share = given(count, "share of FSDP's communication that hides behind compute", owner="assumption")
     fsdp_wire_factor = given(
@@ -50,11 +55,17 @@ class Step(Chapter):
     tp_all_gather = given(seconds, "of a micro-batch's hidden states over the tensor-parallel ranks")
     tp_reduce_scatter = given(seconds, "of a micro-batch's hidden states over the tensor-parallel ranks")
     tp_all_reduce = given(seconds, "of a micro-batch's hidden states over the tensor-parallel ranks")
-    dp_gather_layer = given(seconds, "all-gather of one layer's weights over the data-parallel ranks")
-    dp_scatter_layer = given(seconds, "reduce-scatter of one layer's gradients over the data-parallel ranks")
-    dp_all_gather = given(seconds, "all-gather of a stage's weights over the data-parallel ranks")
-    dp_reduce_scatter = given(seconds, "reduce-scatter of a stage's gradients over the data-parallel ranks")
-    dp_all_reduce = given(seconds, "all-reduce of a stage's gradients over the data-parallel ranks")
+    cp_send = given(seconds, "keys and values of a rank to the next context-parallel rank")
+    cp_send_gradient = given(seconds, "their gradients to the next context-parallel rank")
+    cp_all_gather = given(seconds, "of keys and values over the context-parallel ranks")
+    cp_reduce_scatter = given(seconds, "of their gradients over the context-parallel ranks")
+    cp_exchange_in = given(seconds, "queries, keys and values, heads for tokens, among the context-parallel ranks")
+    cp_exchange_out = given(seconds, "the attention's output, tokens for heads, among the context-parallel ranks")
+    dp_gather_layer = given(seconds, "all-gather of one layer's weights over the ranks that share weights")
+    dp_scatter_layer = given(seconds, "reduce-scatter of one layer's gradients over the ranks that share weights")
+    dp_all_gather = given(seconds, "all-gather of a stage's weights over the ranks that share weights")
+    dp_reduce_scatter = given(seconds, "reduce-scatter of a stage's gradients over the ranks that share weights")
+    dp_all_reduce = given(seconds, "all-reduce of a stage's gradients over the ranks that share weights")
     pp_send = given(seconds, "one message between neighbouring stages")
 
     tensor = part(
@@ -67,30 +78,56 @@ class Step(Chapter):
         backward_compute=layer.backward_compute,
         hidden_share=tp_hidden_share,
     )
-    recomputed_exposed = equation(
-        seconds,
-        choose(layout.recompute, {"none": 0, "selective": 0, "full": tensor.exposed_forward}),
-        "tensor-parallel communication of a layer that full recomputation repeats",
+    context = part(
+        ContextParallel,
+        cp=layout.cp,
+        ring_ranks=layout.ring_ranks,
+        send=cp_send,
+        send_gradient=cp_send_gradient,
+        all_gather=cp_all_gather,
+        reduce_scatter=cp_reduce_scatter,
+        exchange_in=cp_exchange_in,
+        exchange_out=cp_exchange_out,
+        attention_forward=layer.attention_forward,
+        attention_backward=layer.attention_backward,
+        first_forward=layer.first_forward,
+        first_backward=layer.first_backward,
+        hidden_share=cp_hidden_share,
+    )
+    repeated = equation(
+        count,
+        choose(layout.recompute, {"none": 0, "selective": 0, "full": 1}),
+        "times that recomputation repeats the communication of a layer's forward pass",
     )
     accumulation = part(
         OptimizerTraffic,
-        owned_parameters=layout.heaviest_stage / select(layout.optimizer_sharded > 0, dp, 1),
+        owned_parameters=layout.heaviest_stage / select(layout.optimizer_sharded > 0, layout.replicas, 1),
         local_parameters=layout.layer_parameters,
         copied_parameters=select(layout.weights_sharded > 0, 0, layout.heaviest_stage),
     )
-    layer_forward = equation(seconds, layer.forward_compute + tensor.exposed_forward, "a layer, forward, before FSDP")
+    layer_forward = equation(
+        seconds,
+        layer.forward_compute + tensor.exposed_forward + context.exposed_forward,
+        "a layer, forward, before FSDP",
+    )
     layer_backward = equation(
         seconds,
         layer.backward_compute
         + layer.recomputed_compute
         + tensor.exposed_backward
-        + recomputed_exposed
+        + context.exposed_backward
+        + repeated * (tensor.exposed_forward + context.exposed_forward)
         + accumulation.accumulation,
         "a layer, backward, before FSDP",
     )
+    layer_weight_gradient = equation(
+        seconds,
+        layer.weight_gradient_compute + accumulation.accumulation,
+        "of this, what the gradient of the inputs does not wait for",
+    )
     sharded = part(
         FullySharded,
-        dp=dp,
+        dp=layout.replicas,
         gather_layer=dp_gather_layer,
         scatter_layer=dp_scatter_layer,
         forward_compute=layer_forward,
@@ -114,15 +151,18 @@ class Step(Chapter):
         wire_factor=fsdp_wire_factor,
         hidden_share=fsdp_hidden_share,
     )
+    head_share = equation(
+        count, 1 / layout.weight_copies, "share of the micro-batches whose head a rank with a head has"
+    )
     last_work = equation(seconds, layer.loss_compute + tables.exposed, "head and loss, and FSDP's traffic for them")
     # Only two kinds of stage can be the slowest: one with the most layers, and the one with the head.
     most_layers = equation(count, worst(layout.stage_layers, STAGE), "layers of the fullest stage")
     head_layers = equation(
-        count, total(layout.stage_layers * layout.has_head, STAGE), "layers of the stage with the head"
+        count, head_share * total(layout.stage_layers * layout.has_head, STAGE), "layers of the stage with the head"
     )
     full_stage_time = equation(seconds, most_layers * layer_time, "a micro-batch on the fullest stage, both ways")
     head_stage_time = equation(
-        seconds, head_layers * layer_time + last_work, "a micro-batch on the stage with the head"
+        seconds, head_layers * layer_time + head_share * last_work, "a micro-batch on the stage with the head"
     )
     slowest_stage = equation(seconds, largest(full_stage_time, head_stage_time), "a micro-batch on the slowest stage")
     all_stages = equation(seconds, layout.layers * layer_time + last_work, "a micro-batch on all stages together")
@@ -133,13 +173,15 @@ class Step(Chapter):
         micro_batches=m,
         slowest=slowest_stage,
         all_stages=all_stages,
-        pass_forward=mean_layers * layer_forward,
-        pass_backward=mean_layers * layer_backward,
+        layers=mean_layers,
+        forward=layer_forward,
+        input_gradient=layer_backward - layer_weight_gradient,
+        weight_gradient=layer_weight_gradient,
         send=pp_send,
     )
     sync = part(
         GradientSync,
-        dp=dp,
+        dp=layout.replicas,
         pp=pp,
         micro_batches=m,
         all_reduce=dp_all_reduce,
@@ -153,9 +195,11 @@ class Step(Chapter):
     exposed_sync = equation(
         seconds, sync.exposed_gradient + sync.exposed_weight, "gradient and weight traffic that shows"
     )
-    step_time = equation(
-        seconds, pipeline.total + exposed_sync + accumulation.update + step_overhead, "one optimizer step"
+    updates = equation(
+        count, by_schedule(layout.schedule, {"pipedream": m}, others=1), "times that the optimizer runs in a step"
     )
+    optimizer = equation(seconds, updates * accumulation.update, "of the optimizer in a step")
+    step_time = equation(seconds, pipeline.total + exposed_sync + optimizer + step_overhead, "one optimizer step")
 
     # The step item by item: what the slowest stage does, and what it waits for. They add up to step_time.
     head_is_slowest = equation(
@@ -173,39 +217,47 @@ class Step(Chapter):
         "norms, activations, residuals, accumulation of gradients",
     )
     time_loss = equation(
-        seconds, m * head_is_slowest * layer.loss_compute, "head and loss, where the slowest stage has them"
+        seconds,
+        m * head_is_slowest * head_share * layer.loss_compute,
+        "head and loss, where the slowest stage has them",
     )
     time_recompute = equation(seconds, layer_passes * layer.recomputed_compute, "forward work run again")
     time_tp = equation(
         seconds,
-        layer_passes * (tensor.exposed_forward + tensor.exposed_backward + recomputed_exposed),
+        layer_passes * ((1 + repeated) * tensor.exposed_forward + tensor.exposed_backward),
         "tensor-parallel traffic",
+    )
+    time_cp = equation(
+        seconds,
+        layer_passes * ((1 + repeated) * context.exposed_forward + context.exposed_backward),
+        "context-parallel traffic",
     )
     time_fsdp = equation(
         seconds,
-        layer_passes * (sharded.exposed_forward + sharded.exposed_backward) + m * head_is_slowest * tables.exposed,
+        layer_passes * (sharded.exposed_forward + sharded.exposed_backward)
+        + m * head_is_slowest * head_share * tables.exposed,
         "FSDP traffic",
     )
     time_pp = equation(seconds, pipeline.sends, "messages between stages")
     time_dp = equation(seconds, exposed_sync, "gradient and weight traffic")
     time_bubble = equation(seconds, pipeline.bubble, "pipeline bubble")
-    time_optimizer = equation(seconds, accumulation.update, "optimizer")
+    time_optimizer = equation(seconds, optimizer, "optimizer")
     time_other = equation(seconds, step_overhead, "data, logging, clipping")
 
     # Communication in all, shown or hidden
     total_tp = equation(
         seconds,
-        layer_passes
-        * (
-            tensor.forward
-            + tensor.backward
-            + choose(layout.recompute, {"none": 0, "selective": 0, "full": tensor.forward})
-        ),
+        layer_passes * ((1 + repeated) * tensor.forward + tensor.backward),
         "tensor-parallel traffic, hidden or not",
+    )
+    total_cp = equation(
+        seconds,
+        layer_passes * ((1 + repeated) * context.forward + context.backward),
+        "context-parallel traffic, hidden or not",
     )
     total_fsdp = equation(
         seconds,
-        layer_passes * (sharded.forward + sharded.backward) + m * head_is_slowest * tables.total,
+        layer_passes * (sharded.forward + sharded.backward) + m * head_is_slowest * head_share * tables.total,
         "FSDP traffic, hidden or not",
     )
     total_dp = equation(seconds, sync.gradient + sync.weight, "gradient and weight traffic, hidden or not")

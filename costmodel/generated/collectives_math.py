@@ -3,7 +3,7 @@
 The textbook forms of collectives, one function an algorithm.
 """
 
-from math import cbrt, ceil, floor, inf, log, sqrt
+from math import cbrt, ceil, exp, floor, inf, log, sqrt
 from typing import Any
 
 from costmodel.runtime import ceil_log2, floor_log2, nearest_whole, none_drawn, ones_below
@@ -979,7 +979,7 @@ def message_from_host(*, host_link_bandwidth: Any, pair_share: Any, host_memory_
 def rates(*, operation: Any, n: Any, S: Any, time: Any) -> dict[str, Any]:
     """Rates: every quantity by name."""
     others = (n - 1) / n  # share of the payload that is not a rank's own
-    bus_factor = others if operation == 0 else others if operation == 1 else 2 * others if operation == 2 else others if operation == 3 else 1 if operation == 4 else 1 if operation == 5 else others if operation == 6 else others if operation == 7 else 1 if operation == 8 else 1 if operation == 9 else 1 if operation == 10 else 1 if operation == 11 else 1  # payloads over each rank's link
+    bus_factor = others if operation in {0, 1, 3, 6, 7} else 2 * others if operation == 2 else 1  # payloads over each rank's link
     algorithm_bandwidth = S / time  # payload over time (algbw)
     bus_bandwidth = algorithm_bandwidth * bus_factor  # busbw
     return locals()

@@ -3,15 +3,15 @@
 What a training run takes.
 """
 
-from math import cbrt, ceil, floor, inf, log, sqrt
+from math import cbrt, ceil, exp, floor, inf, log, sqrt
 from typing import Any
 
 from costmodel.runtime import ceil_log2, floor_log2, nearest_whole, none_drawn, ones_below
 
-MEANING = {'step_time': 'one optimizer step', 'step_tokens': 'tokens of a step', 'train_tokens': 'tokens of the run', 'chips': 'chips', 'chip_price': 'of one chip', 'chip_power': 'rated power of one chip', 'training_share': 'power drawn over rated power', 'host_power_per_chip': 'of hosts, for each chip', 'host_power_per_chip_nvl72': 'the same in a rack that is one fast domain', 'rack_scale_domain': 'chips of a fast domain from which it is such a rack', 'domain_chips': 'chips of a switched fast domain, 0 on a torus', 'network_power_per_chip': 'of the network, for each chip', 'site_overhead': 'power of the building over that of its computers (PUE)', 'steps': 'steps of the run', 'run_time': 'of the run, without failures', 'chip_time': 'of all chips together', 'cost': 'of the chips, at the list price of one provider on one day', 'host_power': 'of hosts, for each chip', 'drawn_power': 'for each chip, its share of hosts, network and building included', 'energy': 'of the run'}
+MEANING = {'step_time': 'one optimizer step', 'step_tokens': 'tokens of a step', 'train_tokens': 'tokens of the run', 'chips': 'chips', 'chip_price': 'of one chip', 'chip_power': 'rated power of one chip', 'training_share': 'power drawn over rated power', 'host_power_per_chip': 'of hosts, for each chip', 'host_power_per_chip_nvl72': 'the same in a rack that is one fast domain', 'rack_scale_domain': 'chips of a fast domain from which it is such a rack', 'domain_chips': 'chips of a switched fast domain, 0 on a torus', 'network_power_per_chip': 'of the network, for each chip', 'site_overhead': 'power of the building over that of its computers (PUE)', 'steps': 'steps of the run', 'run_time': 'of the run, without failures', 'chip_time': 'of all chips together', 'cost': 'of the chips, at the list price of one provider on one day', 'host_power': 'of hosts, for each chip', 'drawn_power': 'for each chip, its share of hosts, network and building included', 'energy': 'of the run', 'parameters': 'weights of the model', 'checkpoint_bytes_per_parameter': 'a weight in a checkpoint: as it is stored, and its optimizer states', 'checkpoint_write_bandwidth': 'of the whole cluster to its storage', 'checkpoint_blocking': 'training time that one checkpoint takes', 'restart': 'from a failure to the next training step', 'failure_rate_gpu': 'of a GPU, with its share of host and network', 'failure_rate_nvl72': 'the same in a rack that is one fast domain', 'failure_rate_tpu': 'of a TPU chip', 'lowest_failure_rate': 'rate of the best fleets over the usual one', 'highest_failure_rate': 'rate of the worst fleets over the usual one', 'small_job_factor': 'how much more often small jobs stop than their hardware fails', 'small_job_chips': 'chips up to which a job is small', 'spare_share': 'machines kept idle as spares over those that work', 'checkpoint_bytes': 'of one checkpoint', 'checkpoint_write': 'to write one, behind the training', 'failure_rate': 'of one chip', 'shortest_interval': 'between checkpoints', 'usual_between_failures': 'mean time between failures of the whole run', 'usual_best_interval': 'training between two checkpoints that loses least', 'usual_interval': 'training between two checkpoints', 'usual_attempt_failures': 'expected in an interval; where there are very many, nothing is ever finished', 'usual_restart_failures': 'expected in a restart', 'usual_segment': 'expected time from one checkpoint to the next, failures and restarts included', 'usual_goodput': 'progress over time', 'usual_first_order': 'the same while failures are rare', 'at_best_between_failures': 'mean time between failures of the whole run', 'at_best_best_interval': 'training between two checkpoints that loses least', 'at_best_interval': 'training between two checkpoints', 'at_best_attempt_failures': 'expected in an interval; where there are very many, nothing is ever finished', 'at_best_restart_failures': 'expected in a restart', 'at_best_segment': 'expected time from one checkpoint to the next, failures and restarts included', 'at_best_goodput': 'progress over time', 'at_best_first_order': 'the same while failures are rare', 'at_worst_between_failures': 'mean time between failures of the whole run', 'at_worst_best_interval': 'training between two checkpoints that loses least', 'at_worst_interval': 'training between two checkpoints', 'at_worst_attempt_failures': 'expected in an interval; where there are very many, nothing is ever finished', 'at_worst_restart_failures': 'expected in a restart', 'at_worst_segment': 'expected time from one checkpoint to the next, failures and restarts included', 'at_worst_goodput': 'progress over time', 'at_worst_first_order': 'the same while failures are rare', 'mtbf': 'mean time between failures of the run', 'checkpoint_interval': 'training between two checkpoints', 'goodput': 'progress over time, evaluation and data stalls apart', 'goodput_low': 'with the failures of the worst fleets', 'goodput_high': 'with the failures of the best fleets', 'run_time_with_failures': 'of the run, failures and checkpoints included', 'chip_time_with_failures': 'of all chips, spares included', 'cost_with_failures': 'of the chips, spares included', 'energy_with_failures': 'of the run'}
 
 
-def economics(*, step_time: Any, step_tokens: Any, train_tokens: Any, chips: Any, chip_price: Any, chip_power: Any, training_share: Any, host_power_per_chip: Any, host_power_per_chip_nvl72: Any, rack_scale_domain: Any, domain_chips: Any, network_power_per_chip: Any, site_overhead: Any) -> dict[str, Any]:
+def economics(*, step_time: Any, step_tokens: Any, train_tokens: Any, chips: Any, chip_price: Any, chip_power: Any, training_share: Any, host_power_per_chip: Any, host_power_per_chip_nvl72: Any, rack_scale_domain: Any, domain_chips: Any, network_power_per_chip: Any, site_overhead: Any, parameters: Any, checkpoint_bytes_per_parameter: Any, checkpoint_write_bandwidth: Any, checkpoint_blocking: Any, restart: Any, failure_rate_gpu: Any, failure_rate_nvl72: Any, failure_rate_tpu: Any, lowest_failure_rate: Any, highest_failure_rate: Any, small_job_factor: Any, small_job_chips: Any, spare_share: Any) -> dict[str, Any]:
     """Economics: every quantity by name."""
     steps = ceil(train_tokens / step_tokens)  # steps of the run
     run_time = step_time * steps  # of the run, without failures
@@ -20,4 +20,41 @@ def economics(*, step_time: Any, step_tokens: Any, train_tokens: Any, chips: Any
     host_power = host_power_per_chip_nvl72 if domain_chips >= rack_scale_domain else host_power_per_chip  # of hosts, for each chip
     drawn_power = site_overhead * (chip_power * training_share + host_power + network_power_per_chip)  # for each chip, its share of hosts, network and building included
     energy = chip_time * drawn_power  # of the run
+    checkpoint_bytes = checkpoint_bytes_per_parameter * parameters  # of one checkpoint
+    checkpoint_write = checkpoint_bytes / checkpoint_write_bandwidth  # to write one, behind the training
+    failure_rate = (failure_rate_nvl72 if domain_chips >= rack_scale_domain else failure_rate_gpu) if domain_chips > 0 else failure_rate_tpu  # of one chip
+    shortest_interval = max(step_time, checkpoint_write)  # between checkpoints
+    usual_between_failures = 1 / (chips * failure_rate)  # mean time between failures of the whole run
+    usual_best_interval = sqrt(2) * sqrt(checkpoint_blocking * usual_between_failures)  # training between two checkpoints that loses least
+    usual_interval = max(usual_best_interval, shortest_interval)  # training between two checkpoints
+    usual_attempt_failures = min((checkpoint_blocking + usual_interval) / usual_between_failures, 300)  # expected in an interval; where there are very many, nothing is ever finished
+    usual_restart_failures = min(restart / usual_between_failures, 300)  # expected in a restart
+    usual_segment = usual_between_failures * (exp(usual_attempt_failures) - 1) * exp(usual_restart_failures)  # expected time from one checkpoint to the next, failures and restarts included
+    usual_goodput = usual_interval / usual_segment  # progress over time
+    usual_first_order = (1 - (restart + usual_interval / 2) / usual_between_failures) / (checkpoint_blocking / usual_interval + 1)  # the same while failures are rare
+    at_best_between_failures = 1 / (chips * failure_rate * lowest_failure_rate)  # mean time between failures of the whole run
+    at_best_best_interval = sqrt(2) * sqrt(at_best_between_failures * checkpoint_blocking)  # training between two checkpoints that loses least
+    at_best_interval = max(at_best_best_interval, shortest_interval)  # training between two checkpoints
+    at_best_attempt_failures = min((at_best_interval + checkpoint_blocking) / at_best_between_failures, 300)  # expected in an interval; where there are very many, nothing is ever finished
+    at_best_restart_failures = min(restart / at_best_between_failures, 300)  # expected in a restart
+    at_best_segment = at_best_between_failures * (exp(at_best_attempt_failures) - 1) * exp(at_best_restart_failures)  # expected time from one checkpoint to the next, failures and restarts included
+    at_best_goodput = at_best_interval / at_best_segment  # progress over time
+    at_best_first_order = (1 - (at_best_interval / 2 + restart) / at_best_between_failures) / (1 + checkpoint_blocking / at_best_interval)  # the same while failures are rare
+    at_worst_between_failures = 1 / (chips * failure_rate * highest_failure_rate * (small_job_factor if chips <= small_job_chips else 1))  # mean time between failures of the whole run
+    at_worst_best_interval = sqrt(2) * sqrt(at_worst_between_failures * checkpoint_blocking)  # training between two checkpoints that loses least
+    at_worst_interval = max(at_worst_best_interval, shortest_interval)  # training between two checkpoints
+    at_worst_attempt_failures = min((at_worst_interval + checkpoint_blocking) / at_worst_between_failures, 300)  # expected in an interval; where there are very many, nothing is ever finished
+    at_worst_restart_failures = min(restart / at_worst_between_failures, 300)  # expected in a restart
+    at_worst_segment = at_worst_between_failures * (exp(at_worst_attempt_failures) - 1) * exp(at_worst_restart_failures)  # expected time from one checkpoint to the next, failures and restarts included
+    at_worst_goodput = at_worst_interval / at_worst_segment  # progress over time
+    at_worst_first_order = (1 - (at_worst_interval / 2 + restart) / at_worst_between_failures) / (1 + checkpoint_blocking / at_worst_interval)  # the same while failures are rare
+    mtbf = usual_between_failures  # mean time between failures of the run
+    checkpoint_interval = usual_interval  # training between two checkpoints
+    goodput = usual_goodput  # progress over time, evaluation and data stalls apart
+    goodput_low = at_worst_goodput  # with the failures of the worst fleets
+    goodput_high = at_best_goodput  # with the failures of the best fleets
+    run_time_with_failures = run_time / goodput  # of the run, failures and checkpoints included
+    chip_time_with_failures = chips * run_time_with_failures * (spare_share + 1)  # of all chips, spares included
+    cost_with_failures = chip_price * chip_time_with_failures  # of the chips, spares included
+    energy_with_failures = chips * drawn_power * run_time_with_failures  # of the run
     return locals()

@@ -3,7 +3,7 @@
 What a model holds and does: parameters, FLOPs of a token, KV cache.
 """
 
-from math import cbrt, ceil, floor, inf, log, sqrt
+from math import cbrt, ceil, exp, floor, inf, log, sqrt
 from typing import Any
 
 from costmodel.runtime import ceil_log2, floor_log2, nearest_whole, none_drawn, ones_below
@@ -20,8 +20,8 @@ def parameters(*, hidden_size: Any, heads: Any, kv_heads: Any, head_size: Any, a
     latent_query_matrices = query_rank * (hidden_size + latent_query_size) if query_rank > 0 else hidden_size * latent_query_size  # down to the compressed query and up to the heads, or straight to the heads
     latent_matrices = heads * hidden_size * value_head_size + heads * kv_rank * (plain_head_size + value_head_size) + hidden_size * (kv_rank + rope_head_size) + latent_query_matrices  # query; down to the compressed key and value and the shared rotary key; up to the heads; output
     attention_matrices = latent_matrices if kv_rank > 0 else grouped_matrices  # weights that multiply in one attention layer
-    qkv_bias_parameters = 0 if attention_bias == 0 else 2 * kv_size + query_size if attention_bias == 1 else 2 * kv_size + query_size  # biases of queries, keys and values of one layer
-    output_bias_parameters = 0 if attention_bias == 0 else 0 if attention_bias == 1 else hidden_size  # bias of the output of one attention layer
+    qkv_bias_parameters = 0 if attention_bias == 0 else 2 * kv_size + query_size  # biases of queries, keys and values of one layer
+    output_bias_parameters = 0 if attention_bias in {0, 1} else hidden_size  # bias of the output of one attention layer
     qk_norm_parameters = 0 if qk_norm == 0 else 2 * head_size if qk_norm == 1 else kv_size + query_size  # norms of queries and keys of one layer
     latent_norm_parameters = kv_rank + query_rank  # norms of the compressed query and key-value of one layer
     attention_layer_parameters = attention_matrices + attention_sinks * heads + latent_norm_parameters + output_bias_parameters + qk_norm_parameters + qkv_bias_parameters  # one attention layer
@@ -37,13 +37,13 @@ def parameters(*, hidden_size: Any, heads: Any, kv_heads: Any, head_size: Any, a
     recurrent_value_size = recurrent_head_size * recurrent_heads  # value features of all heads
     recurrent_key_size = recurrent_groups * state_size  # features of all keys, or queries
     convolved_size = 2 * recurrent_key_size + recurrent_value_size  # features that the convolution runs over
-    recurrent_matrices = hidden_size * (2 * recurrent_key_size + 3 * recurrent_value_size + (0 if recurrent_kind == 0 else recurrent_heads if recurrent_kind == 1 else 2 * recurrent_heads if recurrent_kind == 2 else 0))  # value, gate, output, key and query; steps and decays of each head
+    recurrent_matrices = hidden_size * (2 * recurrent_key_size + 3 * recurrent_value_size + (recurrent_heads if recurrent_kind == 1 else 2 * recurrent_heads if recurrent_kind == 2 else 0))  # value, gate, output, key and query; steps and decays of each head
     recurrent_layer_parameters = recurrent_matrices + (0 if recurrent_kind == 0 else convolved_size * (convolution + 1) + 3 * recurrent_heads + recurrent_value_size if recurrent_kind == 1 else convolution * convolved_size + recurrent_head_size + 2 * recurrent_heads if recurrent_kind == 2 else recurrent_value_size)  # one recurrent layer with its convolution, per-head constants and norm
     attention_layers = layers - layers_without_attention  # layers that attend
     ffn_layers = layers - layers_without_ffn  # layers with a feed-forward, dense or of experts
     expert_layers = ceil((ffn_layers - first_expert_layer) / expert_every) if experts > 0 else 0  # layers that hold experts
     dense_layers = ffn_layers - expert_layers  # layers with a dense feed-forward
-    norm_size = hidden_size if norm == 0 else 2 * hidden_size if norm == 1 else hidden_size if norm == 2 else 0  # one norm
+    norm_size = hidden_size if norm in {0, 2} else 2 * hidden_size if norm == 1 else 0  # one norm
     dense_layer_parameters = attention_layer_parameters + ffn_layer_parameters + norm_size * norms_per_layer  # one layer of attention and a dense feed-forward, with its norms
     layer_split_parameters = attention_matrices + attention_sinks * heads + ffn_bias * ffn_size * (gated_ffn + 1) + ffn_matrices + qkv_bias_parameters  # weights of a dense layer that tensor parallelism splits
     layer_whole_parameters = dense_layer_parameters - layer_split_parameters  # weights of a dense layer that every tensor-parallel rank holds: norms and biases of outputs
@@ -74,8 +74,8 @@ def flops(*, hidden_size: Any, heads: Any, kv_heads: Any, head_size: Any, attent
     latent_query_matrices = query_rank * (hidden_size + latent_query_size) if query_rank > 0 else hidden_size * latent_query_size  # down to the compressed query and up to the heads, or straight to the heads
     latent_matrices = heads * hidden_size * value_head_size + heads * kv_rank * (plain_head_size + value_head_size) + hidden_size * (kv_rank + rope_head_size) + latent_query_matrices  # query; down to the compressed key and value and the shared rotary key; up to the heads; output
     attention_matrices = latent_matrices if kv_rank > 0 else grouped_matrices  # weights that multiply in one attention layer
-    qkv_bias_parameters = 0 if attention_bias == 0 else 2 * kv_size + query_size if attention_bias == 1 else 2 * kv_size + query_size  # biases of queries, keys and values of one layer
-    output_bias_parameters = 0 if attention_bias == 0 else 0 if attention_bias == 1 else hidden_size  # bias of the output of one attention layer
+    qkv_bias_parameters = 0 if attention_bias == 0 else 2 * kv_size + query_size  # biases of queries, keys and values of one layer
+    output_bias_parameters = 0 if attention_bias in {0, 1} else hidden_size  # bias of the output of one attention layer
     qk_norm_parameters = 0 if qk_norm == 0 else 2 * head_size if qk_norm == 1 else kv_size + query_size  # norms of queries and keys of one layer
     latent_norm_parameters = kv_rank + query_rank  # norms of the compressed query and key-value of one layer
     attention_layer_parameters = attention_matrices + attention_sinks * heads + latent_norm_parameters + output_bias_parameters + qk_norm_parameters + qkv_bias_parameters  # one attention layer
@@ -91,13 +91,13 @@ def flops(*, hidden_size: Any, heads: Any, kv_heads: Any, head_size: Any, attent
     recurrent_value_size = recurrent_head_size * recurrent_heads  # value features of all heads
     recurrent_key_size = recurrent_groups * state_size  # features of all keys, or queries
     convolved_size = 2 * recurrent_key_size + recurrent_value_size  # features that the convolution runs over
-    recurrent_matrices = hidden_size * (2 * recurrent_key_size + 3 * recurrent_value_size + (0 if recurrent_kind == 0 else recurrent_heads if recurrent_kind == 1 else 2 * recurrent_heads if recurrent_kind == 2 else 0))  # value, gate, output, key and query; steps and decays of each head
+    recurrent_matrices = hidden_size * (2 * recurrent_key_size + 3 * recurrent_value_size + (recurrent_heads if recurrent_kind == 1 else 2 * recurrent_heads if recurrent_kind == 2 else 0))  # value, gate, output, key and query; steps and decays of each head
     recurrent_layer_parameters = recurrent_matrices + (0 if recurrent_kind == 0 else convolved_size * (convolution + 1) + 3 * recurrent_heads + recurrent_value_size if recurrent_kind == 1 else convolution * convolved_size + recurrent_head_size + 2 * recurrent_heads if recurrent_kind == 2 else recurrent_value_size)  # one recurrent layer with its convolution, per-head constants and norm
     attention_layers = layers - layers_without_attention  # layers that attend
     ffn_layers = layers - layers_without_ffn  # layers with a feed-forward, dense or of experts
     expert_layers = ceil((ffn_layers - first_expert_layer) / expert_every) if experts > 0 else 0  # layers that hold experts
     dense_layers = ffn_layers - expert_layers  # layers with a dense feed-forward
-    norm_size = hidden_size if norm == 0 else 2 * hidden_size if norm == 1 else hidden_size if norm == 2 else 0  # one norm
+    norm_size = hidden_size if norm in {0, 2} else 2 * hidden_size if norm == 1 else 0  # one norm
     dense_layer_parameters = attention_layer_parameters + ffn_layer_parameters + norm_size * norms_per_layer  # one layer of attention and a dense feed-forward, with its norms
     layer_split_parameters = attention_matrices + attention_sinks * heads + ffn_bias * ffn_size * (gated_ffn + 1) + ffn_matrices + qkv_bias_parameters  # weights of a dense layer that tensor parallelism splits
     layer_whole_parameters = dense_layer_parameters - layer_split_parameters  # weights of a dense layer that every tensor-parallel rank holds: norms and biases of outputs

@@ -3,15 +3,15 @@
 One training step on switches.
 """
 
-from math import cbrt, ceil, floor, inf, log, sqrt
+from math import cbrt, ceil, exp, floor, inf, log, sqrt
 from typing import Any
 
 from costmodel.runtime import ceil_log2, floor_log2, nearest_whole, none_drawn, ones_below
 
-MEANING = {'rule_heads': 'tp divides the query heads', 'rule_kv_heads': 'tp divides the key-value heads, or they divide tp', 'rule_ffn': 'tp divides the feed-forward width', 'rule_layers': 'pp times v divides the layers, or the layers and two', 'rule_depth': 'every stage holds a layer', 'rule_batch': 'dp times the micro-batch size divides the global batch', 'rule_interleaved': 'interleaving needs several stages and chunks, and pp divides the micro-batches', 'rule_sequence': 'sequence parallelism needs tp of 2 or more, and tp divides the sequence', 'rule_sharding': 'zero of 1 or more needs dp of 2 or more', 'legal': '1 when every rule holds', 'memory_use': 'of a stage in a phase', 'stage_peak': 'of a stage in its worst phase', 'allocated': 'peak of the worst stage', 'reserved': 'by the allocator', 'device_used': 'as the device reports it', 'margin': "left of the chip's memory; negative when it is short", 'overflow': 'positive when the tensors alone cannot fit', 'memory_parameters': 'parameters', 'memory_gradients': 'gradients', 'memory_optimizer': 'optimizer states', 'memory_activations': 'kept activations', 'memory_logits': 'logits and loss', 'memory_buffers': 'buffers', 'memory_overhead': 'workspaces of the libraries', 'step_time': 'one optimizer step', 'time_matmul': 'weight products', 'time_attention': 'attention', 'time_elementwise': 'norms, activations, residuals, accumulation of gradients', 'time_loss': 'head and loss, where the slowest stage has them', 'time_recompute': 'forward work run again', 'time_tp': 'tensor-parallel traffic', 'time_fsdp': 'FSDP traffic', 'time_pp': 'messages between stages', 'time_dp': 'gradient and weight traffic', 'time_bubble': 'pipeline bubble', 'time_optimizer': 'optimizer', 'time_other': 'data, logging, clipping', 'total_tp': 'tensor-parallel traffic, hidden or not', 'total_fsdp': 'FSDP traffic, hidden or not', 'total_dp': 'gradient and weight traffic, hidden or not', 'total_pp': 'messages of one stage, forward and backward, hidden or not', 'step_tokens': 'tokens of a step', 'tokens_per_second': 'tokens a second', 'model_flops': 'of a step, attention in full, nothing recomputed', 'hardware_flops': 'of a step, attention causal, recomputation counted', 'chip_rate': 'model FLOP a second and chip', 'mfu': 'model FLOPs utilisation: attention in full, no recomputation', 'mfu_causal': 'the same with attention counted causal', 'hfu': 'hardware FLOPs utilisation: what the chips really do'}
+MEANING = {'rule_heads': 'tp divides the query heads', 'rule_kv_heads': 'tp divides the key-value heads, or they divide tp', 'rule_ffn': 'tp divides the feed-forward width', 'rule_layers': 'pp times v divides the layers, or the layers and two', 'rule_depth': 'every stage holds a layer', 'rule_batch': 'dp times the micro-batch size divides the global batch', 'rule_chunks': 'interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1', 'rule_stages': 'schedules other than 1f1b need several stages, dualpipe and chimera an even number', 'rule_groups': 'interleaving takes groups of pp or more micro-batches, the last one too, and pp divides them unless group says more', 'rule_filled': 'enough micro-batches to fill the pipeline: twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for zb-v, pp for pipedream and pipedream-2bw', 'rule_halves': 'half of the micro-batches enter at each end of dualpipe and chimera; those of chimera are at most pp or a multiple of it', 'rule_updates': 'dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled', 'rule_sequence': 'sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence', 'rule_context_length': 'cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)', 'rule_context_heads': 'where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it', 'rule_context_type': 'cp_type is said only where cp is 2 or more; usp needs more ranks than key-value heads, several of those, and groups of as many', 'rule_sharding': 'zero of 1 or more needs dp or cp of 2 or more', 'legal': '1 when every rule holds', 'memory_use': 'of a stage in a phase', 'stage_peak': 'of a stage in its worst phase', 'allocated': 'peak of the worst stage', 'reserved': 'by the allocator', 'device_used': 'as the device reports it', 'margin': "left of the chip's memory; negative when it is short", 'overflow': 'positive when the tensors alone cannot fit', 'memory_parameters': 'parameters', 'memory_gradients': 'gradients', 'memory_optimizer': 'optimizer states', 'memory_activations': 'kept activations', 'memory_logits': 'logits and loss', 'memory_buffers': 'buffers', 'memory_overhead': 'workspaces of the libraries', 'step_time': 'one optimizer step', 'time_matmul': 'weight products', 'time_attention': 'attention', 'time_elementwise': 'norms, activations, residuals, accumulation of gradients', 'time_loss': 'head and loss, where the slowest stage has them', 'time_recompute': 'forward work run again', 'time_tp': 'tensor-parallel traffic', 'time_cp': 'context-parallel traffic', 'time_fsdp': 'FSDP traffic', 'time_pp': 'messages between stages', 'time_dp': 'gradient and weight traffic', 'time_bubble': 'pipeline bubble', 'time_optimizer': 'optimizer', 'time_other': 'data, logging, clipping', 'total_tp': 'tensor-parallel traffic, hidden or not', 'total_cp': 'context-parallel traffic, hidden or not', 'total_fsdp': 'FSDP traffic, hidden or not', 'total_dp': 'gradient and weight traffic, hidden or not', 'total_pp': 'messages of one stage, forward and backward, hidden or not', 'step_tokens': 'tokens of a step', 'tokens_per_second': 'tokens a second', 'model_flops': 'of a step, attention in full, nothing recomputed', 'hardware_flops': 'of a step, attention causal, recomputation counted', 'chip_rate': 'model FLOP a second and chip', 'mfu': 'model FLOPs utilisation: attention in full, no recomputation', 'mfu_causal': 'the same with attention counted causal', 'hfu': 'hardware FLOPs utilisation: what the chips really do'}
 
 
-def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virtual_stages: Any, layers: Any, dp: Any, global_batch: Any, micro_batch_size: Any, schedule: Any, sequence_length: Any, sequence_parallel: Any, optimizer_sharded: Any, element_size: Any, hidden_size: Any, recompute: Any, head_size: Any, gated_ffn: Any, embedding_norm: Any, norm: Any, positions: Any, vocabulary: Any, vocabulary_multiple: Any, final_norm: Any, tied_embeddings: Any, attention_gate: Any, kv_rank: Any, plain_head_size: Any, rope_head_size: Any, query_rank: Any, value_head_size: Any, attention_sinks: Any, ffn_bias: Any, attention_bias: Any, qk_norm: Any, norms_per_layer: Any, weights_sharded: Any, gradient_bytes: Any, gradients_sharded: Any, loss_bytes: Any, optimizer_bytes: Any, step_extra_bytes: Any, weight_bytes: Any, workspace_bytes: Any, reserved_factor: Any, chips: Any, chips_per_host: Any, communicator_bytes_few_nodes: Any, communicator_bytes_many_nodes: Any, many_nodes: Any, context_bytes: Any, memory_capacity: Any, memory_bandwidth: Any, memory_share: Any, copy_bytes: Any, update_bytes: Any, dp_hidden_share: Any, accumulation_bytes: Any, attention_backward_factor: Any, attention_share: Any, exponential_rate: Any, launch_gap: Any, peak: Any, window: Any, layers_without_attention: Any, window_every: Any, elementwise_traffic_factor: Any, rotary_bytes: Any, gated_activation_bytes_backward: Any, hidden_bytes_backward: Any, plain_activation_bytes_backward: Any, matmul_share: Any, gated_activation_bytes_forward: Any, hidden_bytes_forward: Any, plain_activation_bytes_forward: Any, nic_latency: Any, switch_latency: Any, unit_levels_below: Any, unit_link_latency: Any, unit_tp: Any, domain_latency: Any, domain_tp: Any, launch_latency: Any, nic_bandwidth: Any, nics_per_host: Any, nic_share: Any, domain_bandwidth: Any, domain_share: Any, domain_kind: Any, unit_oversubscription: Any, nvls_share: Any, tp_hidden_share: Any, dp_wire_factor: Any, domain_dp: Any, unit_dp: Any, gradient_wire_bytes: Any, loss_traffic_bytes: Any, fsdp_hidden_share: Any, fsdp_wire_factor: Any, unit_pp: Any, domain_pp: Any, send_exposed_share: Any, step_overhead: Any, expert_every: Any, experts: Any, layers_without_ffn: Any, first_expert_layer: Any, expert_ffn_size: Any, latent_size: Any, experts_per_token: Any, shared_experts: Any, shared_ffn_size: Any, shared_gate: Any, recurrent_layers: Any, recurrent_heads: Any, recurrent_groups: Any, state_size: Any, recurrent_kind: Any, recurrent_head_size: Any) -> dict[str, Any]:
+def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virtual_stages: Any, layers: Any, dp: Any, global_batch: Any, micro_batch_size: Any, schedule: Any, group_size: Any, cp: Any, sequence_length: Any, sequence_parallel: Any, cp_type: Any, optimizer_sharded: Any, element_size: Any, hidden_size: Any, recompute: Any, head_size: Any, gated_ffn: Any, score_bytes: Any, embedding_norm: Any, norm: Any, positions: Any, vocabulary: Any, vocabulary_multiple: Any, final_norm: Any, tied_embeddings: Any, attention_gate: Any, kv_rank: Any, plain_head_size: Any, rope_head_size: Any, query_rank: Any, value_head_size: Any, attention_sinks: Any, ffn_bias: Any, attention_bias: Any, qk_norm: Any, norms_per_layer: Any, weights_sharded: Any, kv_gradient_bytes: Any, kept_messages: Any, gradient_bytes: Any, gradients_sharded: Any, loss_bytes: Any, optimizer_bytes: Any, step_extra_bytes: Any, weight_bytes: Any, workspace_bytes: Any, reserved_factor: Any, chips: Any, chips_per_host: Any, communicator_bytes_few_nodes: Any, communicator_bytes_many_nodes: Any, many_nodes: Any, context_bytes: Any, memory_capacity: Any, dp_hidden_share: Any, accumulation_bytes: Any, memory_bandwidth: Any, memory_share: Any, attention_backward_factor: Any, attention_share: Any, exponential_rate: Any, peak: Any, launch_gap: Any, window: Any, layers_without_attention: Any, window_every: Any, elementwise_traffic_factor: Any, rotary_bytes: Any, gated_activation_bytes_backward: Any, hidden_bytes_backward: Any, plain_activation_bytes_backward: Any, matmul_share: Any, domain_latency: Any, domain_cp: Any, nic_latency: Any, switch_latency: Any, unit_levels_below: Any, unit_link_latency: Any, unit_cp: Any, launch_latency: Any, nic_bandwidth: Any, nics_per_host: Any, nic_share: Any, domain_kind: Any, domain_bandwidth: Any, domain_share: Any, unit_oversubscription: Any, cp_hidden_share: Any, gated_activation_bytes_forward: Any, hidden_bytes_forward: Any, plain_activation_bytes_forward: Any, unit_tp: Any, domain_tp: Any, nvls_share: Any, tp_hidden_share: Any, dp_wire_factor: Any, domain_dp: Any, unit_dp: Any, gradient_wire_bytes: Any, orthogonalisation_steps: Any, copy_bytes: Any, update_bytes: Any, loss_traffic_bytes: Any, fsdp_hidden_share: Any, fsdp_wire_factor: Any, unit_pp: Any, domain_pp: Any, send_exposed_share: Any, step_overhead: Any, expert_every: Any, experts: Any, layers_without_ffn: Any, first_expert_layer: Any, expert_ffn_size: Any, latent_size: Any, experts_per_token: Any, shared_experts: Any, shared_ffn_size: Any, shared_gate: Any, recurrent_layers: Any, recurrent_heads: Any, recurrent_groups: Any, state_size: Any, recurrent_kind: Any, recurrent_head_size: Any) -> dict[str, Any]:
     """OnSwitches: every quantity by name."""
     rule_heads = 1 if tp * floor(heads / tp) == heads else 0  # tp divides the query heads
     rule_kv_heads = 1 if (kv_heads * floor(tp / kv_heads) == tp) or (tp * floor(kv_heads / tp) == kv_heads) else 0  # tp divides the key-value heads, or they divide tp
@@ -23,33 +23,63 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     rule_depth = 1 if full_stage_layers > spare_slots / 2 else 0  # every stage holds a layer
     micro_batches = global_batch / (dp * micro_batch_size)  # micro-batches of a pipeline in a step (m)
     rule_batch = 1 if (floor(micro_batches / 1) == micro_batches) and (micro_batches >= 1) else 0  # dp times the micro-batch size divides the global batch
-    rule_interleaved = (1 if virtual_stages == 1 else 0) if schedule == 0 else (1 if (pp * floor(micro_batches / pp) == micro_batches) and (pp > 1) and (virtual_stages > 1) else 0)  # interleaving needs several stages and chunks, and pp divides the micro-batches
-    rule_sequence = 1 if sequence_parallel == 0 else (1 if (tp * floor(sequence_length / tp) == sequence_length) and (tp > 1) else 0)  # sequence parallelism needs tp of 2 or more, and tp divides the sequence
-    rule_sharding = 1 if (dp > 1) or (optimizer_sharded <= 0) else 0  # zero of 1 or more needs dp of 2 or more
-    legal = min(rule_heads, rule_kv_heads, rule_ffn, rule_layers, rule_depth, rule_batch, rule_interleaved, rule_sequence, rule_sharding)  # 1 when every rule holds
+    rule_chunks = (1 if virtual_stages > 1 else 0) if schedule in {1, 3, 8} else (1 if virtual_stages == 2 else 0) if schedule in {9, 10, 11, 13} else (1 if virtual_stages == 1 else 0)  # interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1
+    rule_stages = 1 if schedule == 0 else (1 if (2 * floor(pp / 2) == pp) and (pp > 1) else 0) if schedule in {12, 14} else (1 if pp > 1 else 0)  # schedules other than 1f1b need several stages, dualpipe and chimera an even number
+    whole_group = micro_batches if schedule == 3 else min(group_size if group_size > 0 else pp, micro_batches)  # micro-batches of a group (g); breadth-first takes all at once
+    rest = micro_batches - whole_group * floor(micro_batches / whole_group)  # left over for a last group
+    last_group = rest if rest > 0 else whole_group  # micro-batches of the last group
+    rule_groups = (1 if (last_group >= pp) and (whole_group >= pp) else 0) if schedule in {1, 8} else (1 if group_size <= 0 else 0)  # interleaving takes groups of pp or more micro-batches, the last one too, and pp divides them unless group says more
+    rule_filled = (1 if micro_batches >= 2 * pp - 1 else 0) if schedule == 9 else (1 if micro_batches >= 2 * pp else 0) if schedule in {6, 7, 10, 11, 12, 13} else (1 if micro_batches >= pp else 0) if schedule in {15, 16} else 1  # enough micro-batches to fill the pipeline: twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for zb-v, pp for pipedream and pipedream-2bw
+    rule_halves = (1 if 2 * floor(micro_batches / 2) == micro_batches else 0) if schedule == 12 else (1 if ((pp * floor(micro_batches / pp) == micro_batches) or (micro_batches <= pp)) and (2 * floor(micro_batches / 2) == micro_batches) else 0) if schedule == 14 else 1  # half of the micro-batches enter at each end of dualpipe and chimera; those of chimera are at most pp or a multiple of it
+    rule_updates = (1 if dp <= 1 else 0) if schedule == 15 else 1  # dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled
+    rule_sequence = 1 if sequence_parallel == 0 else (1 if (cp * tp * floor(sequence_length / (cp * tp)) == sequence_length) and (tp > 1) else 0)  # sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence
+    rule_context_length = (1 if (2 * cp * floor(sequence_length / (2 * cp)) == sequence_length) or (cp <= 1) else 0) if cp_type == 0 else (1 if cp * floor(sequence_length / cp) == sequence_length else 0) if cp_type in {1, 3} else (1 if 2 * cp * floor(sequence_length / (2 * cp)) == sequence_length else 0)  # cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)
+    kv_heads_on_rank = max(kv_heads / tp, 1)  # key-value heads of a tensor-parallel rank; copies where they are too few
+    ulysses_ranks = 1 if cp_type in {0, 1, 2} else cp if cp_type == 3 else min(cp, kv_heads_on_rank)  # neighbouring context-parallel ranks that exchange heads (u); with usp as many as need no copies of keys
+    rule_context_heads = (1 if (tp * ulysses_ranks * floor(heads / (tp * ulysses_ranks)) == heads) and ((kv_heads * floor(tp * ulysses_ranks / kv_heads) == tp * ulysses_ranks) or (tp * ulysses_ranks * floor(kv_heads / (tp * ulysses_ranks)) == kv_heads)) else 0) if ulysses_ranks > 1 else 1  # where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it
+    rule_context_type = 1 if cp_type == 0 else (1 if cp > 1 else 0) if cp_type in {1, 2, 3} else (1 if (ulysses_ranks * floor(cp / ulysses_ranks) == cp) and (ulysses_ranks < cp) and (ulysses_ranks > 1) else 0)  # cp_type is said only where cp is 2 or more; usp needs more ranks than key-value heads, several of those, and groups of as many
+    replicas = cp * dp  # ranks that hold the same weights: data- and context-parallel
+    rule_sharding = 1 if (optimizer_sharded <= 0) or (replicas > 1) else 0  # zero of 1 or more needs dp or cp of 2 or more
+    legal = min(rule_heads, rule_kv_heads, rule_ffn, rule_layers, rule_depth, rule_batch, rule_chunks, rule_stages, rule_groups, rule_filled, rule_halves, rule_updates, rule_sequence, rule_context_length, rule_context_heads, rule_context_type, rule_sharding)  # 1 when every rule holds
+    chimera = [min(pp, pp / 2 + (1, pp / 2, 1,)[i_stage]) for i_stage in range(3)]  # of Chimera, most in the middle of the pipeline
+    chunk_passes = micro_batches * virtual_stages  # passes of a step through a rank
+    group_chunks = whole_group * (virtual_stages - 1)  # passes of a group through all chunks but the last
     rank = [(0, min(1, pp - 1), pp - 1,)[i_stage] for i_stage in range(3)]  # position in the pipeline; of the middle stages the fullest is the second
-    in_flight = [min(pp - rank[i_stage], micro_batches) if schedule == 0 else min(pp * (virtual_stages - 1) + 2 * pp - 2 * rank[i_stage] - 1, micro_batches * virtual_stages) / virtual_stages for i_stage in range(3)]  # micro-batches in flight
+    in_flight = [min(pp - rank[i_stage], micro_batches) if schedule in {0, 15, 16} else min(group_chunks + 2 * pp - 2 * rank[i_stage] - 1, chunk_passes) / virtual_stages if schedule == 1 else min(pp, micro_batches) if schedule in {4, 6, 9} else min(2 * pp - 1, micro_batches) if schedule == 5 else min(2 * pp, micro_batches) if schedule == 7 else min(group_chunks + pp, chunk_passes) / virtual_stages if schedule == 8 else floor((pp + 2) / 2) if schedule == 10 else floor((pp + 4) / 3) if schedule == 11 else pp + 1 if schedule == 12 else (2 * pp + 1) / 2 if schedule == 13 else min(chimera[i_stage], micro_batches) if schedule == 14 else micro_batches for i_stage in range(3)]  # micro-batches in flight
     sequence_split = 1 if sequence_parallel == 0 else tp  # ranks that share what lies between the products
-    tokens = micro_batch_size * sequence_length  # tokens of a micro-batch
+    tokens = micro_batch_size * sequence_length / cp  # tokens of a micro-batch on a rank
     layer_input = element_size * hidden_size * tokens / sequence_split  # the input of a layer alone
+    exchanged_kv_heads = max(kv_heads_on_rank, ulysses_ranks)  # key-value heads of a tensor-parallel rank once each of u ranks has one: copies where they are too few
     kv_size = head_size * kv_heads  # features of all keys, or values, of a token
+    copied_keys = element_size * tokens * (exchanged_kv_heads * head_size - kv_size / tp) if ulysses_ranks > 1 else 0  # keys (or values) that a rank keeps as copies of another rank's
     query_size = head_size * heads  # features of all queries of a token
-    selective_layer = tokens * (2 * element_size * hidden_size / sequence_split + (element_size * (ffn_size + kv_size + 2 * query_size) + 4 * heads) / tp)  # block input, every second product and the attention output
+    selective_layer = copied_keys + tokens * (2 * element_size * hidden_size / sequence_split + (element_size * (ffn_size + kv_size + 2 * query_size) + 4 * heads) / tp)  # block input, every second product and the attention output
     kept_inside = tokens * (element_size * (ffn_size * (gated_ffn + 2) + 2 * kv_size + 2 * query_size) + 4 * heads)  # queries, keys, values, the output and fp32 statistics of fused attention; inputs and output of the activation
     kept_outside = 4 * element_size * hidden_size * tokens  # norm and block inputs
-    whole_layer = kept_inside / tp + kept_outside / sequence_split  # with nothing recomputed
+    kept_scores = heads * score_bytes * sequence_length * tokens  # scores of attention that is not fused, their dropout mask and what is left of them
+    whole_layer = 2 * copied_keys + kept_outside / sequence_split + (kept_inside + kept_scores) / tp  # with nothing recomputed
     kept_layer = whole_layer if recompute == 0 else selective_layer if recompute == 1 else layer_input  # kept by one layer
     running = [(1, 1, 1, 0,)[i_phase] for i_phase in range(4)]  # 1 while activations are held
-    stage_layers = [(full_stage_layers - spare_slots / 2 if pp > 1 else layers, full_stage_layers if pp > 2 else 0, full_stage_layers - spare_slots / 2 if pp > 1 else 0,)[i_stage] for i_stage in range(3)]  # layers of each kind of stage; one stage alone is the first
+    folded = 1 if schedule in {9, 10, 11, 13} else 0  # 1 where the pipeline comes back to its first rank
+    stage_layers = [(full_stage_layers - spare_slots * (folded + 1) / 2 if pp > 1 else layers, full_stage_layers if pp > 2 else 0, full_stage_layers - spare_slots * (1 - folded) / 2 if pp > 1 else 0,)[i_stage] for i_stage in range(3)]  # layers that a micro-batch meets on each kind of rank; one rank alone is the first
     stage_activations = [[in_flight[i_stage] * kept_layer * running[i_phase] * stage_layers[i_stage] for i_phase in range(4)] for i_stage in range(3)]  # kept activations of all micro-batches in flight
-    norm_size = hidden_size if norm == 0 else 2 * hidden_size if norm == 1 else hidden_size if norm == 2 else 0  # one norm
+    exchanged_in = element_size * tokens * (2 * exchanged_kv_heads * head_size + query_size / tp)  # queries, keys and values of a rank's tokens, all heads of tp
+    kv_features = 2 * exchanged_kv_heads * head_size * tokens  # numbers in the keys and values that a rank begins with
+    kv_block = element_size * kv_features  # keys and values that a rank begins with
+    ring_ranks = cp if cp_type in {0, 1} else 1 if cp_type in {2, 3} else cp / ulysses_ranks  # groups of them in a ring (r)
+    exchange_buffers = (2 * kv_block if ring_ranks > 1 else 0) + (exchanged_in if ulysses_ranks > 1 else 0)  # what is sent for heads; keys and values in use and arriving
+    gathered_kv = cp * kv_block  # keys and values of all tokens
+    forward_buffers = (gathered_kv if cp > 1 else 0) if cp_type == 2 else exchange_buffers  # held for the exchange, or the keys and values of all tokens
+    norm_size = hidden_size if norm in {0, 2} else 2 * hidden_size if norm == 1 else 0  # one norm
     embedding_norm_parameters = embedding_norm * norm_size  # the norm after the embedding
     position_parameters = hidden_size * positions  # learned positions
     padded_vocabulary = tp * vocabulary_multiple * ceil(vocabulary / (tp * vocabulary_multiple))  # rows of the embedding, padded to split evenly
     vocabulary_on_rank = padded_vocabulary / tp  # columns of the head on a rank
     embedding_on_rank = embedding_norm_parameters + hidden_size * vocabulary_on_rank + position_parameters  # weights of the embedding on a rank
-    has_embedding = [(1, 0, 0,)[i_stage] for i_stage in range(3)]  # 1 where the embedding is
-    has_head = [(0 if pp > 1 else 1, 0, 1 if pp > 1 else 0,)[i_stage] for i_stage in range(3)]  # 1 where head and loss are
+    weight_copies = 2 if schedule in {12, 14} else 1  # stages whose weights a rank holds: one of either way, where micro-batches enter at both ends
+    has_embedding = [(1, 0, weight_copies - 1 if pp > 1 else 0,)[i_stage] for i_stage in range(3)]  # 1 where the embedding is
+    ends_meet = max(folded, weight_copies - 1) if pp > 1 else 1  # 1 where embedding and head are on one rank
+    has_head = [(ends_meet, 0, 1 - folded if pp > 1 else 0,)[i_stage] for i_stage in range(3)]  # 1 where head and loss are
     final_norm_parameters = final_norm * norm_size  # the norm before the head
     head_on_rank = final_norm_parameters + (0 if tied_embeddings * (0 if pp > 1 else 1) > 0 else hidden_size * vocabulary_on_rank)  # weights of head and final norm on a rank; a tied head on another stage is a copy
     grouped_matrices = hidden_size * (2 * kv_size + query_size * (attention_gate + 2))  # query, output and gate; key and value
@@ -58,10 +88,10 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     latent_matrices = heads * hidden_size * value_head_size + heads * kv_rank * (plain_head_size + value_head_size) + hidden_size * (kv_rank + rope_head_size) + latent_query_matrices  # query; down to the compressed key and value and the shared rotary key; up to the heads; output
     attention_matrices = latent_matrices if kv_rank > 0 else grouped_matrices  # weights that multiply in one attention layer
     ffn_matrices = ffn_size * hidden_size * (gated_ffn + 2)  # weights that multiply in one dense feed-forward
-    qkv_bias_parameters = 0 if attention_bias == 0 else 2 * kv_size + query_size if attention_bias == 1 else 2 * kv_size + query_size  # biases of queries, keys and values of one layer
+    qkv_bias_parameters = 0 if attention_bias == 0 else 2 * kv_size + query_size  # biases of queries, keys and values of one layer
     layer_split_parameters = attention_matrices + attention_sinks * heads + ffn_bias * ffn_size * (gated_ffn + 1) + ffn_matrices + qkv_bias_parameters  # weights of a dense layer that tensor parallelism splits
     latent_norm_parameters = kv_rank + query_rank  # norms of the compressed query and key-value of one layer
-    output_bias_parameters = 0 if attention_bias == 0 else 0 if attention_bias == 1 else hidden_size  # bias of the output of one attention layer
+    output_bias_parameters = 0 if attention_bias in {0, 1} else hidden_size  # bias of the output of one attention layer
     qk_norm_parameters = 0 if qk_norm == 0 else 2 * head_size if qk_norm == 1 else kv_size + query_size  # norms of queries and keys of one layer
     attention_layer_parameters = attention_matrices + attention_sinks * heads + latent_norm_parameters + output_bias_parameters + qk_norm_parameters + qkv_bias_parameters  # one attention layer
     ffn_layer_parameters = ffn_bias * (ffn_size * (gated_ffn + 1) + hidden_size) + ffn_matrices  # one dense feed-forward
@@ -69,21 +99,27 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     layer_whole_parameters = dense_layer_parameters - layer_split_parameters  # weights of a dense layer that every tensor-parallel rank holds: norms and biases of outputs
     layer_parameters = layer_split_parameters / tp + layer_whole_parameters  # weights of a layer on a rank; norms and biases are held by every rank
     gathered_weights = [element_size * (embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank + 2 * layer_parameters) if weights_sharded > 0 else 0 for i_stage in range(3)]  # of two layers (used and prefetched), and of embedding and head
+    kv_gradient_block = kv_features * kv_gradient_bytes  # their gradients
+    gathered_kv_gradient = cp * kv_gradient_block  # their gradients
+    ring_gradient_buffers = 2 * kv_gradient_block if ring_ranks > 1 else 0  # gradients of keys and values in use and arriving
+    gradient_buffers = (gathered_kv_gradient if cp > 1 else 0) if cp_type == 2 else 0 if cp_type == 3 else ring_gradient_buffers  # besides, in the backward pass
     has_layers = [1 if stage_layers[i_stage] > 0 else 0 for i_stage in range(3)]  # 1 where a stage exists
     in_backward = [(0, 0, 1, 0,)[i_phase] for i_phase in range(4)]  # 1 in the backward pass
     in_loss = [(0, 1, 0, 0,)[i_phase] for i_phase in range(4)]  # 1 while the loss is computed
-    pipeline_messages = 2 * layer_input if pp > 1 else 0  # a message received and one sent
+    pipeline_messages = [layer_input * (in_flight[i_stage] * kept_messages + 2) if pp > 1 else 0 for i_stage in range(3)]  # a message received and one sent; those that a framework keeps of every micro-batch in flight
     recomputed_layer = whole_layer - kept_layer  # of one layer, while its backward pass runs it again
     unsharded_gradients = gradient_bytes * layer_parameters if gradients_sharded > 0 else 0  # of one layer, before they are scattered
     unsharded_head_gradient = [element_size * has_head[i_stage] * hidden_size * vocabulary_on_rank if gradients_sharded > 0 else 0 for i_stage in range(3)]  # of the head, while the gradient of the logits that it comes from is still there
-    stage_buffers = [[has_layers[i_stage] * (in_backward[i_phase] * (recomputed_layer + unsharded_gradients) + in_loss[i_phase] * unsharded_head_gradient[i_stage] + running[i_phase] * (gathered_weights[i_stage] + pipeline_messages)) for i_phase in range(4)] for i_stage in range(3)]  # gathered weights, messages, and one layer run again
-    stage_parameters = [embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank + layer_parameters * stage_layers[i_stage] for i_stage in range(3)]  # weights on a rank of each kind of stage
-    stage_gradients = [gradient_bytes * stage_parameters[i_stage] / (dp if gradients_sharded > 0 else 1) for i_stage in range(3)]  # their gradients
+    stage_buffers = [[has_layers[i_stage] * (in_backward[i_phase] * (gradient_buffers + recomputed_layer + unsharded_gradients) + in_loss[i_phase] * unsharded_head_gradient[i_stage] + running[i_phase] * (forward_buffers + gathered_weights[i_stage] + pipeline_messages[i_stage])) for i_phase in range(4)] for i_stage in range(3)]  # gathered weights, messages, keys and values of other ranks, and one layer run again
+    shared_table = [has_embedding[i_stage] * has_head[i_stage] * hidden_size * tied_embeddings * vocabulary_on_rank if pp > 1 else 0 for i_stage in range(3)]  # weights that embedding and head share where a pipeline brings both to one rank
+    stage_parameters = [embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank + layer_parameters * stage_layers[i_stage] * weight_copies - shared_table[i_stage] for i_stage in range(3)]  # weights on a rank of each kind of stage
+    stage_gradients = [gradient_bytes * stage_parameters[i_stage] / (replicas if gradients_sharded > 0 else 1) for i_stage in range(3)]  # their gradients
     stage_logits = [[has_head[i_stage] * in_loss[i_phase] * tokens * (2 * element_size * hidden_size / sequence_split + loss_bytes * vocabulary_on_rank) for i_phase in range(4)] for i_stage in range(3)]  # logits, softmax and their gradient; what the final norm read and wrote
-    stage_optimizer = [optimizer_bytes * stage_parameters[i_stage] / (dp if optimizer_sharded > 0 else 1) for i_stage in range(3)]  # their optimizer states
+    stage_optimizer = [optimizer_bytes * stage_parameters[i_stage] / (replicas if optimizer_sharded > 0 else 1) for i_stage in range(3)]  # their optimizer states
     in_optimizer = [(0, 0, 0, 1,)[i_phase] for i_phase in range(4)]  # 1 in the optimizer step
-    stage_step_extra = [[in_optimizer[i_phase] * stage_parameters[i_stage] * step_extra_bytes / (dp if optimizer_sharded > 0 else 1) for i_phase in range(4)] for i_stage in range(3)]  # held while the optimizer runs
-    stage_weights = [stage_parameters[i_stage] * weight_bytes / (dp if weights_sharded > 0 else 1) for i_stage in range(3)]  # weights of a stage on a rank
+    stage_step_extra = [[in_optimizer[i_phase] * stage_parameters[i_stage] * step_extra_bytes / (replicas if optimizer_sharded > 0 else 1) for i_phase in range(4)] for i_stage in range(3)]  # held while the optimizer runs
+    weight_versions = [max(1, pp - rank[i_stage]) if schedule == 15 else 2 if schedule == 16 else 1 for i_stage in range(3)]  # versions of its weights that a stage keeps for passes that are under way
+    stage_weights = [stage_parameters[i_stage] * weight_bytes * weight_versions[i_stage] / (replicas if weights_sharded > 0 else 1) for i_stage in range(3)]  # weights of a stage on a rank
     memory_use = [[stage_activations[i_stage][i_phase] + stage_buffers[i_stage][i_phase] + stage_gradients[i_stage] + stage_logits[i_stage][i_phase] + stage_optimizer[i_stage] + stage_step_extra[i_stage][i_phase] + stage_weights[i_stage] for i_phase in range(4)] for i_stage in range(3)]  # of a stage in a phase
     stage_peak = [max(memory_use[i_stage][i_phase] for i_phase in range(4)) for i_stage in range(3)]  # of a stage in its worst phase
     allocated = workspace_bytes + max(stage_peak[i_stage] for i_stage in range(3))  # peak of the worst stage
@@ -100,17 +136,31 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     memory_buffers = max((stage_peak[i_stage], -i_stage, max((memory_use[i_stage][i_phase], -i_phase, stage_buffers[i_stage][i_phase]) for i_phase in range(4))[2]) for i_stage in range(3))[2]  # buffers
     memory_overhead = workspace_bytes  # workspaces of the libraries
     accumulation_rate = memory_bandwidth * memory_share  # attained
-    heaviest_stage = max(stage_parameters[i_stage] for i_stage in range(3))  # weights on a rank of the heaviest stage
-    accumulation_update = (copy_bytes * (0 if weights_sharded > 0 else heaviest_stage) + heaviest_stage * update_bytes / (dp if optimizer_sharded > 0 else 1)) / accumulation_rate  # one optimizer step
     accumulation_accumulation = accumulation_bytes * layer_parameters / accumulation_rate  # of one micro-batch's gradients
+    core_backward_pair = 10 * attention_backward_factor * head_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
+    core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
+    core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
+    core_merge = core_own_tokens * head_size * heads * micro_batch_size * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
     core_seen = min(sequence_length, sequence_length)  # tokens that the last query sees
     core_causal_pairs = core_seen * (sequence_length - core_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
-    core_pairs = core_causal_pairs * heads * micro_batch_size / tp  # query-key pairs on a rank
-    core_backward = core_pairs * (10 * attention_backward_factor * head_size / (attention_share * peak) + 1 / exponential_rate) + launch_gap  # five products and an exponential a pair
+    core_earlier_tokens = sequence_length - core_own_tokens  # tokens before those of the last rank
+    core_earlier_seen = min(sequence_length, core_earlier_tokens)  # tokens that the last query sees
+    core_earlier_causal_pairs = core_earlier_seen * (core_earlier_tokens - core_earlier_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    core_rank_pairs = core_causal_pairs - core_earlier_causal_pairs if cp_type == 1 else core_causal_pairs / cp  # pairs of one head of tp and sequence on the slowest rank
+    core_pairs = core_rank_pairs * heads * micro_batch_size / tp  # query-key pairs on a rank
+    core_backward = core_backward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # five products and an exponential a pair
+    sliding_core_backward_pair = 10 * attention_backward_factor * head_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
+    sliding_core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
+    sliding_core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
+    sliding_core_merge = head_size * heads * micro_batch_size * sliding_core_own_tokens * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
     sliding_core_seen = min(window if window > 0 else sequence_length, sequence_length)  # tokens that the last query sees
     sliding_core_causal_pairs = sliding_core_seen * (sequence_length - sliding_core_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
-    sliding_core_pairs = heads * micro_batch_size * sliding_core_causal_pairs / tp  # query-key pairs on a rank
-    sliding_core_backward = launch_gap + sliding_core_pairs * (10 * attention_backward_factor * head_size / (attention_share * peak) + 1 / exponential_rate)  # five products and an exponential a pair
+    sliding_core_earlier_tokens = sequence_length - sliding_core_own_tokens  # tokens before those of the last rank
+    sliding_core_earlier_seen = min(window if window > 0 else sequence_length, sliding_core_earlier_tokens)  # tokens that the last query sees
+    sliding_core_earlier_causal_pairs = sliding_core_earlier_seen * (sliding_core_earlier_tokens - sliding_core_earlier_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    sliding_core_rank_pairs = sliding_core_causal_pairs - sliding_core_earlier_causal_pairs if cp_type == 1 else sliding_core_causal_pairs / cp  # pairs of one head of tp and sequence on the slowest rank
+    sliding_core_pairs = heads * micro_batch_size * sliding_core_rank_pairs / tp  # query-key pairs on a rank
+    sliding_core_backward = launch_gap * sliding_core_kernels + sliding_core_backward_pair * sliding_core_pairs + sliding_core_merge * (ring_ranks - 1)  # five products and an exponential a pair
     attention_layers = layers - layers_without_attention  # layers that attend
     sliding_layers = attention_layers - (floor(attention_layers / window_every) if window_every > 1 else 0) if window > 0 else 0  # layers with a sliding window
     sliding_share = sliding_layers / attention_layers  # share of the layers that slide
@@ -126,29 +176,232 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     products_product_memory_time = [[products_product_traffic[i_part][i_matmul] / (memory_bandwidth * memory_share) for i_matmul in range(4)] for i_part in range(3)]  # through memory
     products_product_time = [[launch_gap + cbrt(products_product_compute_time[i_part][i_matmul] * products_product_compute_time[i_part][i_matmul] * products_product_compute_time[i_part][i_matmul] + products_product_memory_time[i_part][i_matmul] * products_product_memory_time[i_part][i_matmul] * products_product_memory_time[i_part][i_matmul]) for i_matmul in range(4)] for i_part in range(3)]  # one product
     layer_products = [sum(products_product_time[i_part][i_matmul] for i_matmul in range(4)) for i_part in range(3)]  # all weight products of a layer
-    matmul_backward = layer_products[1] + layer_products[2]  # weight products, backward
+    weight_gradient_compute = layer_products[2]  # gradients of the weights of a layer
+    matmul_backward = weight_gradient_compute + layer_products[1]  # weight products, backward
     backward_compute = attention_backward + between_backward + matmul_backward  # a layer, backward, what is run again apart
-    core_forward = core_pairs * (1 / exponential_rate + 4 * head_size / (attention_share * peak)) + launch_gap  # two products and an exponential a pair
-    sliding_core_forward = launch_gap + sliding_core_pairs * (1 / exponential_rate + 4 * head_size / (attention_share * peak))  # two products and an exponential a pair
+    domain_ulysses = min(ulysses_ranks, domain_cp)  # ranks that exchange heads in one fast domain
+    unit_latency = 2 * switch_latency * unit_levels_below + unit_link_latency  # one step over the level
+    unit_ulysses = min(ulysses_ranks, unit_cp)  # ranks that exchange heads in one scalable unit
+    heads_in_rail_latency = unit_latency if ulysses_ranks > unit_ulysses else nic_latency  # one step between the farthest ranks of a rail
+    heads_in_slowest_latency = heads_in_rail_latency if ulysses_ranks > domain_ulysses else domain_latency  # one step at the slowest level spanned
+    heads_in_all_to_all_flat_all_to_all_latency = heads_in_slowest_latency * ceil_log2(ulysses_ranks)  # log2 n steps, rounded up
+    heads_in_all_to_all_bruck_latency = heads_in_all_to_all_flat_all_to_all_latency + launch_latency  # log2 n steps
+    nic_per_chip = nic_bandwidth * nics_per_host / chips_per_host  # a chip's fair share of its host's links
+    heads_in_nic = nic_per_chip * nic_share  # what a rank's fair share of the NICs attains, one way
+    heads_in_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
+    heads_in_port = heads_in_link if domain_kind == 0 else heads_in_link * max(domain_ulysses - 1, 1)  # what a rank attains into its fast domain, one way
+    heads_in_uplink = heads_in_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
+    heads_in_slowest_bandwidth = (heads_in_uplink if ulysses_ranks > unit_ulysses else heads_in_nic) if ulysses_ranks > domain_ulysses else heads_in_port  # what a rank attains at the slowest level spanned
+    heads_in_all_to_all_flat_all_to_all_bandwidth = exchanged_in * ones_below(ulysses_ranks) / (heads_in_slowest_bandwidth * ulysses_ranks)  # each block once for each one in its distance
+    heads_in_all_to_all_bruck_slowest = heads_in_all_to_all_flat_all_to_all_bandwidth  # each block once for each one in its distance
+    heads_in_all_to_all_bruck = heads_in_all_to_all_bruck_latency + heads_in_all_to_all_bruck_slowest  # blocks share messages on the way
+    heads_in_all_to_all_direct_latency = heads_in_slowest_latency + launch_latency  # all sends posted at once
+    heads_in_all_to_all_direct_nics = exchanged_in * (1 - domain_ulysses / ulysses_ranks) / heads_in_nic  # blocks for ranks outside
+    heads_in_all_to_all_direct_ports = exchanged_in * (domain_ulysses - 1) / (heads_in_port * ulysses_ranks)  # blocks for ranks of the domain
+    heads_in_all_to_all_direct_uplinks = exchanged_in * (1 - unit_ulysses / ulysses_ranks) / heads_in_uplink  # blocks for ranks of other units
+    heads_in_all_to_all_direct = heads_in_all_to_all_direct_latency + max(heads_in_all_to_all_direct_ports, heads_in_all_to_all_direct_nics, heads_in_all_to_all_direct_uplinks)  # every block straight to its rank
+    heads_in_all_to_all_pairwise_latency = domain_latency * (domain_ulysses - 1) + launch_latency + nic_latency * (unit_ulysses - domain_ulysses) + unit_latency * (ulysses_ranks - unit_ulysses)  # n - 1 rounds, one partner each
+    heads_in_all_to_all_pairwise_nics = exchanged_in * (unit_ulysses - domain_ulysses) / (heads_in_nic * ulysses_ranks)  # rounds between domains of the unit
+    heads_in_all_to_all_pairwise_ports = heads_in_all_to_all_direct_ports  # rounds inside the domain
+    heads_in_all_to_all_pairwise_uplinks = exchanged_in * (ulysses_ranks - unit_ulysses) / (heads_in_uplink * ulysses_ranks)  # rounds between units
+    heads_in_all_to_all_pairwise = heads_in_all_to_all_pairwise_latency + heads_in_all_to_all_pairwise_nics + heads_in_all_to_all_pairwise_ports + heads_in_all_to_all_pairwise_uplinks  # one partner after the other, in step
+    heads_in_all_to_all_relayed_straight_latency = heads_in_slowest_latency + launch_latency  # all sends posted at once
+    heads_in_all_to_all_relayed_latency = heads_in_all_to_all_relayed_straight_latency + (domain_latency if (domain_ulysses > 1) and (ulysses_ranks > domain_ulysses) else 0)  # one step more, inside the domain
+    heads_in_all_to_all_relayed_straight_nics = exchanged_in * (1 - domain_ulysses / ulysses_ranks) / heads_in_nic  # blocks for ranks outside
+    heads_in_all_to_all_relayed_nics = heads_in_all_to_all_relayed_straight_nics  # blocks for ranks outside
+    heads_in_all_to_all_relayed_ports = exchanged_in * (domain_ulysses - 1) / (domain_ulysses * heads_in_port)  # all blocks first to the rank on the right rail
+    heads_in_all_to_all_relayed_straight_uplinks = exchanged_in * (1 - unit_ulysses / ulysses_ranks) / heads_in_uplink  # blocks for ranks of other units
+    heads_in_all_to_all_relayed_uplinks = heads_in_all_to_all_relayed_straight_uplinks  # blocks for ranks of other units; none changes rail
+    heads_in_all_to_all_relayed = heads_in_all_to_all_relayed_latency + max(heads_in_all_to_all_relayed_ports, heads_in_all_to_all_relayed_nics, heads_in_all_to_all_relayed_uplinks)  # over the fast domain to the right rail, then out (PXN)
+    heads_in_all_to_all = min(heads_in_all_to_all_direct, heads_in_all_to_all_relayed, heads_in_all_to_all_pairwise, heads_in_all_to_all_bruck) if ulysses_ranks > 1 else 0  # by the fastest algorithm
+    heads_out_rail_latency = unit_latency if ulysses_ranks > unit_ulysses else nic_latency  # one step between the farthest ranks of a rail
+    heads_out_slowest_latency = heads_out_rail_latency if ulysses_ranks > domain_ulysses else domain_latency  # one step at the slowest level spanned
+    heads_out_all_to_all_flat_all_to_all_latency = heads_out_slowest_latency * ceil_log2(ulysses_ranks)  # log2 n steps, rounded up
+    heads_out_all_to_all_bruck_latency = heads_out_all_to_all_flat_all_to_all_latency + launch_latency  # log2 n steps
+    exchanged_out = element_size * query_size * tokens / tp  # the attention's output, likewise
+    heads_out_nic = nic_per_chip * nic_share  # what a rank's fair share of the NICs attains, one way
+    heads_out_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
+    heads_out_port = heads_out_link if domain_kind == 0 else heads_out_link * max(domain_ulysses - 1, 1)  # what a rank attains into its fast domain, one way
+    heads_out_uplink = heads_out_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
+    heads_out_slowest_bandwidth = (heads_out_uplink if ulysses_ranks > unit_ulysses else heads_out_nic) if ulysses_ranks > domain_ulysses else heads_out_port  # what a rank attains at the slowest level spanned
+    heads_out_all_to_all_flat_all_to_all_bandwidth = exchanged_out * ones_below(ulysses_ranks) / (heads_out_slowest_bandwidth * ulysses_ranks)  # each block once for each one in its distance
+    heads_out_all_to_all_bruck_slowest = heads_out_all_to_all_flat_all_to_all_bandwidth  # each block once for each one in its distance
+    heads_out_all_to_all_bruck = heads_out_all_to_all_bruck_latency + heads_out_all_to_all_bruck_slowest  # blocks share messages on the way
+    heads_out_all_to_all_direct_latency = heads_out_slowest_latency + launch_latency  # all sends posted at once
+    heads_out_all_to_all_direct_nics = exchanged_out * (1 - domain_ulysses / ulysses_ranks) / heads_out_nic  # blocks for ranks outside
+    heads_out_all_to_all_direct_ports = exchanged_out * (domain_ulysses - 1) / (heads_out_port * ulysses_ranks)  # blocks for ranks of the domain
+    heads_out_all_to_all_direct_uplinks = exchanged_out * (1 - unit_ulysses / ulysses_ranks) / heads_out_uplink  # blocks for ranks of other units
+    heads_out_all_to_all_direct = heads_out_all_to_all_direct_latency + max(heads_out_all_to_all_direct_ports, heads_out_all_to_all_direct_nics, heads_out_all_to_all_direct_uplinks)  # every block straight to its rank
+    heads_out_all_to_all_pairwise_latency = domain_latency * (domain_ulysses - 1) + launch_latency + nic_latency * (unit_ulysses - domain_ulysses) + unit_latency * (ulysses_ranks - unit_ulysses)  # n - 1 rounds, one partner each
+    heads_out_all_to_all_pairwise_nics = exchanged_out * (unit_ulysses - domain_ulysses) / (heads_out_nic * ulysses_ranks)  # rounds between domains of the unit
+    heads_out_all_to_all_pairwise_ports = heads_out_all_to_all_direct_ports  # rounds inside the domain
+    heads_out_all_to_all_pairwise_uplinks = exchanged_out * (ulysses_ranks - unit_ulysses) / (heads_out_uplink * ulysses_ranks)  # rounds between units
+    heads_out_all_to_all_pairwise = heads_out_all_to_all_pairwise_latency + heads_out_all_to_all_pairwise_nics + heads_out_all_to_all_pairwise_ports + heads_out_all_to_all_pairwise_uplinks  # one partner after the other, in step
+    heads_out_all_to_all_relayed_straight_latency = heads_out_slowest_latency + launch_latency  # all sends posted at once
+    heads_out_all_to_all_relayed_latency = heads_out_all_to_all_relayed_straight_latency + (domain_latency if (domain_ulysses > 1) and (ulysses_ranks > domain_ulysses) else 0)  # one step more, inside the domain
+    heads_out_all_to_all_relayed_straight_nics = exchanged_out * (1 - domain_ulysses / ulysses_ranks) / heads_out_nic  # blocks for ranks outside
+    heads_out_all_to_all_relayed_nics = heads_out_all_to_all_relayed_straight_nics  # blocks for ranks outside
+    heads_out_all_to_all_relayed_ports = exchanged_out * (domain_ulysses - 1) / (domain_ulysses * heads_out_port)  # all blocks first to the rank on the right rail
+    heads_out_all_to_all_relayed_straight_uplinks = exchanged_out * (1 - unit_ulysses / ulysses_ranks) / heads_out_uplink  # blocks for ranks of other units
+    heads_out_all_to_all_relayed_uplinks = heads_out_all_to_all_relayed_straight_uplinks  # blocks for ranks of other units; none changes rail
+    heads_out_all_to_all_relayed = heads_out_all_to_all_relayed_latency + max(heads_out_all_to_all_relayed_ports, heads_out_all_to_all_relayed_nics, heads_out_all_to_all_relayed_uplinks)  # over the fast domain to the right rail, then out (PXN)
+    heads_out_all_to_all = min(heads_out_all_to_all_direct, heads_out_all_to_all_relayed, heads_out_all_to_all_pairwise, heads_out_all_to_all_bruck) if ulysses_ranks > 1 else 0  # by the fastest algorithm
+    context_exchange = heads_in_all_to_all + heads_out_all_to_all  # heads for tokens and back, the same both ways
+    domain_ring = max(domain_cp / ulysses_ranks, 1)  # groups of the ring in one fast domain
+    unit_ring = max(unit_cp / ulysses_ranks, 1)  # groups of the ring in one scalable unit
+    kv_block_rail_latency = unit_latency if ring_ranks > unit_ring else nic_latency  # one step between the farthest ranks of a rail
+    kv_block_slowest_latency = kv_block_rail_latency if ring_ranks > domain_ring else domain_latency  # one step at the slowest level spanned
+    kv_block_send_recv_direct_latency = kv_block_slowest_latency + launch_latency  # one step
+    kv_block_nic = nic_per_chip * nic_share  # what a rank's fair share of the NICs attains, one way
+    kv_block_send_recv_direct_nics = kv_block / kv_block_nic if ring_ranks > domain_ring else 0  # to a rank of another domain
+    kv_block_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
+    kv_block_send_recv_direct_ports = 0 if ring_ranks > domain_ring else kv_block / kv_block_link  # to a rank of the same domain
+    kv_block_uplink = kv_block_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
+    kv_block_send_recv_direct_uplinks = kv_block / (kv_block_uplink * unit_ring) if ring_ranks > unit_ring else 0  # to a rank of another unit, one of each u
+    kv_block_send_recv_direct = kv_block_send_recv_direct_latency + max(kv_block_send_recv_direct_ports, kv_block_send_recv_direct_nics, kv_block_send_recv_direct_uplinks)  # one message a rank
+    kv_block_send_recv = kv_block_send_recv_direct if ring_ranks > 1 else 0  # from each rank to the next, over the slowest link between
+    kv_gradient_block_rail_latency = unit_latency if ring_ranks > unit_ring else nic_latency  # one step between the farthest ranks of a rail
+    kv_gradient_block_slowest_latency = kv_gradient_block_rail_latency if ring_ranks > domain_ring else domain_latency  # one step at the slowest level spanned
+    kv_gradient_block_send_recv_direct_latency = kv_gradient_block_slowest_latency + launch_latency  # one step
+    kv_gradient_block_nic = nic_per_chip * nic_share  # what a rank's fair share of the NICs attains, one way
+    kv_gradient_block_send_recv_direct_nics = kv_gradient_block / kv_gradient_block_nic if ring_ranks > domain_ring else 0  # to a rank of another domain
+    kv_gradient_block_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
+    kv_gradient_block_send_recv_direct_ports = 0 if ring_ranks > domain_ring else kv_gradient_block / kv_gradient_block_link  # to a rank of the same domain
+    kv_gradient_block_uplink = kv_gradient_block_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
+    kv_gradient_block_send_recv_direct_uplinks = kv_gradient_block / (kv_gradient_block_uplink * unit_ring) if ring_ranks > unit_ring else 0  # to a rank of another unit, one of each u
+    kv_gradient_block_send_recv_direct = kv_gradient_block_send_recv_direct_latency + max(kv_gradient_block_send_recv_direct_ports, kv_gradient_block_send_recv_direct_nics, kv_gradient_block_send_recv_direct_uplinks)  # one message a rank
+    kv_gradient_block_send_recv = kv_gradient_block_send_recv_direct if ring_ranks > 1 else 0  # from each rank to the next, over the slowest link between
+    context_ring_backward = kv_block_send_recv * (ring_ranks - 1) + kv_gradient_block_send_recv * ring_ranks  # the same, and r gradients
+    context_exchanged_backward = context_exchange + context_ring_backward  # of heads and round the ring, backward
+    gathered_kv_rail_latency = unit_latency if cp > unit_cp else nic_latency  # one step between the farthest ranks of a rail
+    gathered_kv_slowest_latency = gathered_kv_rail_latency if cp > domain_cp else domain_latency  # one step at the slowest level spanned
+    gathered_kv_all_gather_flat_all_gather_latency = gathered_kv_slowest_latency * ceil_log2(cp)  # log2 n steps, rounded up
+    gathered_kv_all_gather_bruck_latency = gathered_kv_all_gather_flat_all_gather_latency + launch_latency  # log2 n steps
+    gathered_kv_nic = nic_per_chip * nic_share  # what a rank's fair share of the NICs attains, one way
+    gathered_kv_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
+    gathered_kv_port = gathered_kv_link if domain_kind == 0 else gathered_kv_link * max(domain_cp - 1, 1)  # what a rank attains into its fast domain, one way
+    gathered_kv_uplink = gathered_kv_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
+    gathered_kv_slowest_bandwidth = (gathered_kv_uplink if cp > unit_cp else gathered_kv_nic) if cp > domain_cp else gathered_kv_port  # what a rank attains at the slowest level spanned
+    gathered_kv_all_gather_flat_all_gather_bandwidth = gathered_kv * (cp - 1) / (cp * gathered_kv_slowest_bandwidth)  # the shards doubled in each step
+    gathered_kv_all_gather_bruck_slowest = gathered_kv_all_gather_flat_all_gather_bandwidth  # all other shards at the slowest level
+    gathered_kv_all_gather_bruck = gathered_kv_all_gather_bruck_latency + gathered_kv_all_gather_bruck_slowest  # the shards doubled in each step
+    gathered_kv_all_gather_at_once_all_gather_latency = domain_latency if cp > 1 else 0  # one step
+    gathered_kv_all_gather_direct_latency = gathered_kv_all_gather_at_once_all_gather_latency + launch_latency  # one step
+    gathered_kv_all_gather_at_once_all_gather_bandwidth = gathered_kv * (cp - 1) / (cp * gathered_kv_port)  # all other shards through the port
+    gathered_kv_all_gather_direct_ports = gathered_kv_all_gather_at_once_all_gather_bandwidth  # all other shards
+    gathered_kv_all_gather_direct = inf if cp > domain_cp else gathered_kv_all_gather_direct_latency + gathered_kv_all_gather_direct_ports  # everybody to everybody at once
+    gathered_kv_all_gather_hierarchical_inside_all_gather_latency = domain_latency * (domain_cp - 1)  # n - 1 steps
+    gathered_kv_all_gather_hierarchical_rails_all_gather_latency = nic_latency * (cp / domain_cp - 1)  # n - 1 steps
+    gathered_kv_all_gather_hierarchical_latency = gathered_kv_all_gather_hierarchical_inside_all_gather_latency + gathered_kv_all_gather_hierarchical_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (cp / unit_cp - (0 if unit_cp > domain_cp else 1) if cp > unit_cp else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    gathered_kv_all_gather_hierarchical_rails_all_gather_bandwidth = gathered_kv * (cp / domain_cp - 1) / (cp * gathered_kv_nic)  # each step passes one shard
+    gathered_kv_all_gather_hierarchical_nics = gathered_kv_all_gather_hierarchical_rails_all_gather_bandwidth  # S/m along each rail
+    gathered_kv_all_gather_hierarchical_inside_all_gather_bandwidth = gathered_kv * (domain_cp - 1) / (domain_cp * gathered_kv_port)  # each step passes one shard
+    gathered_kv_all_gather_hierarchical_ports = gathered_kv_all_gather_hierarchical_inside_all_gather_bandwidth  # the whole array inside the domain
+    gathered_kv_all_gather_hierarchical_uplinks = gathered_kv * (1 - domain_cp / cp) / (gathered_kv_uplink * unit_cp) if cp > unit_cp else 0  # each rail's ring leaves a unit once
+    gathered_kv_all_gather_hierarchical = gathered_kv_all_gather_hierarchical_latency + gathered_kv_all_gather_hierarchical_ports + max(gathered_kv_all_gather_hierarchical_nics, gathered_kv_all_gather_hierarchical_uplinks) if cp > domain_cp else inf  # rings along the rails, then a ring inside the domain, one after the other
+    gathered_kv_all_gather_long_steps_all_gather_latency = gathered_kv_rail_latency * ceil_log2(cp / domain_cp)  # log2 n steps, rounded up
+    gathered_kv_all_gather_hierarchical_log_latency = gathered_kv_all_gather_hierarchical_inside_all_gather_latency + gathered_kv_all_gather_long_steps_all_gather_latency + launch_latency  # m - 1 steps inside, log2 n/m along the rail
+    gathered_kv_all_gather_long_steps_all_gather_bandwidth = gathered_kv * (cp / domain_cp - 1) / (cp * gathered_kv_nic)  # the shards doubled in each step
+    gathered_kv_all_gather_hierarchical_log_nics = gathered_kv_all_gather_long_steps_all_gather_bandwidth  # S/m along each rail
+    gathered_kv_all_gather_hierarchical_log_ports = gathered_kv_all_gather_hierarchical_ports  # the whole array inside the domain
+    gathered_kv_all_gather_hierarchical_log_uplinks = gathered_kv * (1 / unit_cp - 1 / cp) / gathered_kv_uplink if cp > unit_cp else 0  # the long steps come first, when there is least to send
+    gathered_kv_all_gather_hierarchical_log = gathered_kv_all_gather_hierarchical_log_latency + gathered_kv_all_gather_hierarchical_log_ports + max(gathered_kv_all_gather_hierarchical_log_nics, gathered_kv_all_gather_hierarchical_log_uplinks) if cp > domain_cp else inf  # as hierarchical, with log2 n/m steps along the rails
+    gathered_kv_all_gather_ring_unit_steps = (cp / unit_cp if unit_cp > 1 else cp - 1) if cp > unit_cp else 0  # steps of a ring in rank order between units
+    gathered_kv_all_gather_ring_domain_steps = ((cp / domain_cp if domain_cp > 1 else cp - 1) if cp > domain_cp else 0) - gathered_kv_all_gather_ring_unit_steps  # steps of a ring in rank order between domains of a unit
+    gathered_kv_all_gather_ring_latency = domain_latency * (cp - gathered_kv_all_gather_ring_domain_steps - gathered_kv_all_gather_ring_unit_steps - 1) + gathered_kv_all_gather_ring_domain_steps * nic_latency + gathered_kv_all_gather_ring_unit_steps * unit_latency + launch_latency  # n - 1 steps, each at the latency of the level that it crosses
+    gathered_kv_all_gather_ring_nics = gathered_kv * (cp - 1) / (cp * domain_cp * gathered_kv_nic) if cp > domain_cp else 0  # a channel for each NIC
+    gathered_kv_all_gather_ring_ports = gathered_kv * (cp - 1) * ((domain_cp - 1) / domain_cp if cp > domain_cp else 1) / (cp * gathered_kv_port)  # m channels, each leaving the domain from another rank
+    gathered_kv_all_gather_ring_uplinks = gathered_kv * (cp - 1) / (cp * gathered_kv_uplink * unit_cp) if cp > unit_cp else 0  # one way out of a unit
+    gathered_kv_all_gather_ring = gathered_kv_all_gather_ring_latency + max(gathered_kv_all_gather_ring_ports, gathered_kv_all_gather_ring_nics, gathered_kv_all_gather_ring_uplinks)  # one flat ring in rank order, m channels
+    gathered_kv_all_gather = min(gathered_kv_all_gather_ring, gathered_kv_all_gather_hierarchical, gathered_kv_all_gather_hierarchical_log, gathered_kv_all_gather_bruck, gathered_kv_all_gather_direct) if cp > 1 else 0  # by the fastest algorithm
+    gathered_kv_gradient_rail_latency = unit_latency if cp > unit_cp else nic_latency  # one step between the farthest ranks of a rail
+    gathered_kv_gradient_slowest_latency = gathered_kv_gradient_rail_latency if cp > domain_cp else domain_latency  # one step at the slowest level spanned
+    gathered_kv_gradient_reduce_scatter_flat_all_gather_latency = gathered_kv_gradient_slowest_latency * ceil_log2(cp)  # log2 n steps, rounded up
+    gathered_kv_gradient_reduce_scatter_bruck_latency = gathered_kv_gradient_reduce_scatter_flat_all_gather_latency + launch_latency  # log2 n steps
+    gathered_kv_gradient_nic = nic_per_chip * nic_share  # what a rank's fair share of the NICs attains, one way
+    gathered_kv_gradient_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
+    gathered_kv_gradient_port = gathered_kv_gradient_link if domain_kind == 0 else gathered_kv_gradient_link * max(domain_cp - 1, 1)  # what a rank attains into its fast domain, one way
+    gathered_kv_gradient_uplink = gathered_kv_gradient_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
+    gathered_kv_gradient_slowest_bandwidth = (gathered_kv_gradient_uplink if cp > unit_cp else gathered_kv_gradient_nic) if cp > domain_cp else gathered_kv_gradient_port  # what a rank attains at the slowest level spanned
+    gathered_kv_gradient_reduce_scatter_flat_all_gather_bandwidth = gathered_kv_gradient * (cp - 1) / (cp * gathered_kv_gradient_slowest_bandwidth)  # the shards doubled in each step
+    gathered_kv_gradient_reduce_scatter_bruck_slowest = gathered_kv_gradient_reduce_scatter_flat_all_gather_bandwidth  # all other shards at the slowest level
+    gathered_kv_gradient_reduce_scatter_bruck = gathered_kv_gradient_reduce_scatter_bruck_latency + gathered_kv_gradient_reduce_scatter_bruck_slowest  # the shards doubled in each step
+    gathered_kv_gradient_reduce_scatter_at_once_all_gather_latency = domain_latency if cp > 1 else 0  # one step
+    gathered_kv_gradient_reduce_scatter_direct_latency = gathered_kv_gradient_reduce_scatter_at_once_all_gather_latency + launch_latency  # one step
+    gathered_kv_gradient_reduce_scatter_at_once_all_gather_bandwidth = gathered_kv_gradient * (cp - 1) / (cp * gathered_kv_gradient_port)  # all other shards through the port
+    gathered_kv_gradient_reduce_scatter_direct_ports = gathered_kv_gradient_reduce_scatter_at_once_all_gather_bandwidth  # all other shards
+    gathered_kv_gradient_reduce_scatter_direct = inf if cp > domain_cp else gathered_kv_gradient_reduce_scatter_direct_latency + gathered_kv_gradient_reduce_scatter_direct_ports  # everybody to everybody at once
+    gathered_kv_gradient_reduce_scatter_hierarchical_inside_all_gather_latency = domain_latency * (domain_cp - 1)  # n - 1 steps
+    gathered_kv_gradient_reduce_scatter_hierarchical_rails_all_gather_latency = nic_latency * (cp / domain_cp - 1)  # n - 1 steps
+    gathered_kv_gradient_reduce_scatter_hierarchical_latency = gathered_kv_gradient_reduce_scatter_hierarchical_inside_all_gather_latency + gathered_kv_gradient_reduce_scatter_hierarchical_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (cp / unit_cp - (0 if unit_cp > domain_cp else 1) if cp > unit_cp else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    gathered_kv_gradient_reduce_scatter_hierarchical_rails_all_gather_bandwidth = gathered_kv_gradient * (cp / domain_cp - 1) / (cp * gathered_kv_gradient_nic)  # each step passes one shard
+    gathered_kv_gradient_reduce_scatter_hierarchical_nics = gathered_kv_gradient_reduce_scatter_hierarchical_rails_all_gather_bandwidth  # S/m along each rail
+    gathered_kv_gradient_reduce_scatter_hierarchical_inside_all_gather_bandwidth = gathered_kv_gradient * (domain_cp - 1) / (domain_cp * gathered_kv_gradient_port)  # each step passes one shard
+    gathered_kv_gradient_reduce_scatter_hierarchical_ports = gathered_kv_gradient_reduce_scatter_hierarchical_inside_all_gather_bandwidth  # the whole array inside the domain
+    gathered_kv_gradient_reduce_scatter_hierarchical_uplinks = gathered_kv_gradient * (1 - domain_cp / cp) / (gathered_kv_gradient_uplink * unit_cp) if cp > unit_cp else 0  # each rail's ring leaves a unit once
+    gathered_kv_gradient_reduce_scatter_hierarchical = gathered_kv_gradient_reduce_scatter_hierarchical_latency + gathered_kv_gradient_reduce_scatter_hierarchical_ports + max(gathered_kv_gradient_reduce_scatter_hierarchical_nics, gathered_kv_gradient_reduce_scatter_hierarchical_uplinks) if cp > domain_cp else inf  # rings along the rails, then a ring inside the domain, one after the other
+    gathered_kv_gradient_reduce_scatter_long_steps_all_gather_latency = gathered_kv_gradient_rail_latency * ceil_log2(cp / domain_cp)  # log2 n steps, rounded up
+    gathered_kv_gradient_reduce_scatter_hierarchical_log_latency = gathered_kv_gradient_reduce_scatter_hierarchical_inside_all_gather_latency + gathered_kv_gradient_reduce_scatter_long_steps_all_gather_latency + launch_latency  # m - 1 steps inside, log2 n/m along the rail
+    gathered_kv_gradient_reduce_scatter_long_steps_all_gather_bandwidth = gathered_kv_gradient * (cp / domain_cp - 1) / (cp * gathered_kv_gradient_nic)  # the shards doubled in each step
+    gathered_kv_gradient_reduce_scatter_hierarchical_log_nics = gathered_kv_gradient_reduce_scatter_long_steps_all_gather_bandwidth  # S/m along each rail
+    gathered_kv_gradient_reduce_scatter_hierarchical_log_ports = gathered_kv_gradient_reduce_scatter_hierarchical_ports  # the whole array inside the domain
+    gathered_kv_gradient_reduce_scatter_hierarchical_log_uplinks = gathered_kv_gradient * (1 / unit_cp - 1 / cp) / gathered_kv_gradient_uplink if cp > unit_cp else 0  # the long steps come first, when there is least to send
+    gathered_kv_gradient_reduce_scatter_hierarchical_log = gathered_kv_gradient_reduce_scatter_hierarchical_log_latency + gathered_kv_gradient_reduce_scatter_hierarchical_log_ports + max(gathered_kv_gradient_reduce_scatter_hierarchical_log_nics, gathered_kv_gradient_reduce_scatter_hierarchical_log_uplinks) if cp > domain_cp else inf  # as hierarchical, with log2 n/m steps along the rails
+    gathered_kv_gradient_reduce_scatter_ring_unit_steps = (cp / unit_cp if unit_cp > 1 else cp - 1) if cp > unit_cp else 0  # steps of a ring in rank order between units
+    gathered_kv_gradient_reduce_scatter_ring_domain_steps = ((cp / domain_cp if domain_cp > 1 else cp - 1) if cp > domain_cp else 0) - gathered_kv_gradient_reduce_scatter_ring_unit_steps  # steps of a ring in rank order between domains of a unit
+    gathered_kv_gradient_reduce_scatter_ring_latency = domain_latency * (cp - gathered_kv_gradient_reduce_scatter_ring_domain_steps - gathered_kv_gradient_reduce_scatter_ring_unit_steps - 1) + gathered_kv_gradient_reduce_scatter_ring_domain_steps * nic_latency + gathered_kv_gradient_reduce_scatter_ring_unit_steps * unit_latency + launch_latency  # n - 1 steps, each at the latency of the level that it crosses
+    gathered_kv_gradient_reduce_scatter_ring_nics = gathered_kv_gradient * (cp - 1) / (cp * domain_cp * gathered_kv_gradient_nic) if cp > domain_cp else 0  # a channel for each NIC
+    gathered_kv_gradient_reduce_scatter_ring_ports = gathered_kv_gradient * (cp - 1) * ((domain_cp - 1) / domain_cp if cp > domain_cp else 1) / (cp * gathered_kv_gradient_port)  # m channels, each leaving the domain from another rank
+    gathered_kv_gradient_reduce_scatter_ring_uplinks = gathered_kv_gradient * (cp - 1) / (cp * gathered_kv_gradient_uplink * unit_cp) if cp > unit_cp else 0  # one way out of a unit
+    gathered_kv_gradient_reduce_scatter_ring = gathered_kv_gradient_reduce_scatter_ring_latency + max(gathered_kv_gradient_reduce_scatter_ring_ports, gathered_kv_gradient_reduce_scatter_ring_nics, gathered_kv_gradient_reduce_scatter_ring_uplinks)  # one flat ring in rank order, m channels
+    gathered_kv_gradient_reduce_scatter = min(gathered_kv_gradient_reduce_scatter_ring, gathered_kv_gradient_reduce_scatter_hierarchical, gathered_kv_gradient_reduce_scatter_hierarchical_log, gathered_kv_gradient_reduce_scatter_bruck, gathered_kv_gradient_reduce_scatter_direct) if cp > 1 else 0  # by the fastest algorithm
+    context_backward = gathered_kv_all_gather + gathered_kv_gradient_reduce_scatter if cp_type == 2 else context_exchanged_backward  # exchanges of a layer, backward: keys and values once more, and their gradients
+    context_later_steps = max(ring_ranks - 1, 1)  # steps of the ring after the first
+    core_own_seen = min(sequence_length, core_own_tokens)  # tokens that the last query sees
+    core_own_causal_pairs = core_own_seen * (core_own_tokens - core_own_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    core_first_pairs = core_own_causal_pairs if cp_type == 1 else core_rank_pairs if cp_type in {2, 3} else core_rank_pairs / ring_ranks  # of these, those among the tokens of the rank itself, which a ring begins with
+    core_first_backward = core_backward_pair * core_first_pairs * heads * micro_batch_size / tp + launch_gap  # the first step, backward
+    sliding_core_own_seen = min(window if window > 0 else sequence_length, sliding_core_own_tokens)  # tokens that the last query sees
+    sliding_core_own_causal_pairs = sliding_core_own_seen * (sliding_core_own_tokens - sliding_core_own_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    sliding_core_first_pairs = sliding_core_own_causal_pairs if cp_type == 1 else sliding_core_rank_pairs if cp_type in {2, 3} else sliding_core_rank_pairs / ring_ranks  # of these, those among the tokens of the rank itself, which a ring begins with
+    sliding_core_first_backward = heads * micro_batch_size * sliding_core_backward_pair * sliding_core_first_pairs / tp + launch_gap  # the first step, backward
+    first_backward = core_first_backward * (1 - sliding_share) + sliding_core_first_backward * sliding_share  # of this, what a context-parallel rank does with its own keys
+    context_later_backward = (attention_backward - first_backward) / context_later_steps  # one of them, backward
+    context_ring_hidden_backward = (ring_ranks - 2) * min(context_later_backward, kv_block_send_recv + kv_gradient_block_send_recv) + min(context_later_backward, kv_gradient_block_send_recv) + min(first_backward, kv_block_send_recv)  # the first step has no gradient to send yet, the last no keys; the last hop of a gradient shows
+    context_hidden_backward = 0 if cp_type in {2, 3} else context_ring_hidden_backward  # what can hide of them, backward
+    context_exposed_backward = context_backward - context_hidden_backward * cp_hidden_share  # what shows of them, backward
+    context_ring_forward = kv_block_send_recv * (ring_ranks - 1)  # r - 1 blocks received
+    context_exchanged_forward = context_exchange + context_ring_forward  # of heads and round the ring, forward
+    context_forward = gathered_kv_all_gather if cp_type == 2 else context_exchanged_forward  # exchanges of a layer, forward
+    core_forward_pair = 1 / exponential_rate + 4 * head_size / (attention_share * peak)  # two products and an exponential
+    core_forward = core_forward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # two products and an exponential a pair
+    sliding_core_forward_pair = 1 / exponential_rate + 4 * head_size / (attention_share * peak)  # two products and an exponential
+    sliding_core_forward = launch_gap * sliding_core_kernels + sliding_core_forward_pair * sliding_core_pairs + sliding_core_merge * (ring_ranks - 1)  # two products and an exponential a pair
     attention_forward = core_forward * (1 - sliding_share) + sliding_core_forward * sliding_share  # attention of the average layer, forward
+    core_first_forward = core_first_pairs * core_forward_pair * heads * micro_batch_size / tp + launch_gap  # the first step, forward
+    sliding_core_first_forward = heads * micro_batch_size * sliding_core_first_pairs * sliding_core_forward_pair / tp + launch_gap  # the first step, forward
+    first_forward = core_first_forward * (1 - sliding_share) + sliding_core_first_forward * sliding_share  # of this, what a context-parallel rank does with its own keys
+    context_later_forward = (attention_forward - first_forward) / context_later_steps  # one of them, forward
+    context_ring_hidden_forward = (ring_ranks - 2) * min(context_later_forward, kv_block_send_recv) + min(first_forward, kv_block_send_recv)  # behind all steps but the last
+    context_hidden_forward = 0 if cp_type in {2, 3} else context_ring_hidden_forward  # what can hide of them, forward
+    context_exposed_forward = context_forward - context_hidden_forward * cp_hidden_share  # what shows of them, forward
     between_forward = tokens * (between_rotary + ffn_size * (gated_activation_bytes_forward if gated_ffn > 0 else plain_activation_bytes_forward) / tp + hidden_bytes_forward * hidden_size / sequence_split) / between_rate  # norms, residuals, activation and rotary positions of a layer, forward
     matmul_forward = layer_products[0]  # weight products, forward
     forward_compute = attention_forward + between_forward + matmul_forward  # a layer, forward
     recomputed_products = [(kv_size / (2 * kv_size + query_size), 1, gated_ffn / 2, 0,)[i_matmul] for i_matmul in range(4)]  # share of each product that selective recomputation runs again: every second one
     selective_compute = between_forward + sum(recomputed_products[i_matmul] * products_product_time[0][i_matmul] for i_matmul in range(4))  # what selective recomputation runs again in a layer
     recomputed_compute = 0 if recompute == 0 else selective_compute if recompute == 1 else forward_compute  # run again in the backward pass of a layer
-    unit_latency = 2 * switch_latency * unit_levels_below + unit_link_latency  # one step over the level
+    repeated = 0 if recompute in {0, 1} else 1  # times that recomputation repeats the communication of a layer's forward pass
     along_tp_rail_latency = unit_latency if tp > unit_tp else nic_latency  # one step between the farthest ranks of a rail
     along_tp_slowest_latency = along_tp_rail_latency if tp > domain_tp else domain_latency  # one step at the slowest level spanned
     along_tp_all_gather_flat_all_gather_latency = along_tp_slowest_latency * ceil_log2(tp)  # log2 n steps, rounded up
     along_tp_all_gather_bruck_latency = along_tp_all_gather_flat_all_gather_latency + launch_latency  # log2 n steps
-    nic_per_chip = nic_bandwidth * nics_per_host / chips_per_host  # a chip's fair share of its host's links
     along_tp_nic = nic_per_chip * nic_share  # what a rank's fair share of the NICs attains, one way
     along_tp_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
     along_tp_port = along_tp_link if domain_kind == 0 else along_tp_link * max(domain_tp - 1, 1)  # what a rank attains into its fast domain, one way
     along_tp_uplink = along_tp_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
     along_tp_slowest_bandwidth = (along_tp_uplink if tp > unit_tp else along_tp_nic) if tp > domain_tp else along_tp_port  # what a rank attains at the slowest level spanned
-    hidden_state_bytes = element_size * hidden_size * tokens  # the hidden states of a micro-batch
+    hidden_state_bytes = element_size * hidden_size * tokens  # the hidden states of a micro-batch on a rank
     along_tp_all_gather_flat_all_gather_bandwidth = hidden_state_bytes * (tp - 1) / (along_tp_slowest_bandwidth * tp)  # the shards doubled in each step
     along_tp_all_gather_bruck_slowest = along_tp_all_gather_flat_all_gather_bandwidth  # all other shards at the slowest level
     along_tp_all_gather_bruck = along_tp_all_gather_bruck_latency + along_tp_all_gather_bruck_slowest  # the shards doubled in each step
@@ -293,132 +546,134 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     along_tp_reduce_scatter_ring_uplinks = hidden_state_bytes * (tp - 1) / (along_tp_uplink * tp * unit_tp) if tp > unit_tp else 0  # one way out of a unit
     along_tp_reduce_scatter_ring = along_tp_reduce_scatter_ring_latency + max(along_tp_reduce_scatter_ring_ports, along_tp_reduce_scatter_ring_nics, along_tp_reduce_scatter_ring_uplinks)  # one flat ring in rank order, m channels
     along_tp_reduce_scatter = min(along_tp_reduce_scatter_ring, along_tp_reduce_scatter_hierarchical, along_tp_reduce_scatter_hierarchical_log, along_tp_reduce_scatter_bruck, along_tp_reduce_scatter_direct) if tp > 1 else 0  # by the fastest algorithm
-    tensor_forward = (2 * along_tp_all_reduce if sequence_parallel == 0 else 2 * (along_tp_all_gather + along_tp_reduce_scatter)) if tp > 1 else 0  # communication of a layer, forward
-    tensor_exposed_forward = tensor_forward - tp_hidden_share * min(tensor_forward, forward_compute)  # what shows of it, forward
-    recomputed_exposed = 0 if recompute == 0 else 0 if recompute == 1 else tensor_exposed_forward  # tensor-parallel communication of a layer that full recomputation repeats
     tensor_backward = (2 * along_tp_all_reduce if sequence_parallel == 0 else 2 * (2 * along_tp_all_gather + along_tp_reduce_scatter)) if tp > 1 else 0  # communication of a layer, backward
     tensor_exposed_backward = tensor_backward - tp_hidden_share * min(tensor_backward, backward_compute)  # what shows of it, backward
-    layer_backward = accumulation_accumulation + backward_compute + recomputed_compute + recomputed_exposed + tensor_exposed_backward  # a layer, backward, before FSDP
+    tensor_forward = (2 * along_tp_all_reduce if sequence_parallel == 0 else 2 * (along_tp_all_gather + along_tp_reduce_scatter)) if tp > 1 else 0  # communication of a layer, forward
+    tensor_exposed_forward = tensor_forward - tp_hidden_share * min(tensor_forward, forward_compute)  # what shows of it, forward
+    layer_backward = accumulation_accumulation + backward_compute + context_exposed_backward + recomputed_compute + repeated * (context_exposed_forward + tensor_exposed_forward) + tensor_exposed_backward  # a layer, backward, before FSDP
     mean_layers = layers / pp  # layers of the average stage
-    gradients_of_stage_all_reduce_half_hierarchical_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
-    gradients_of_stage_all_reduce_half_hierarchical_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    gradients_of_stage_all_reduce_half_hierarchical_latency = gradients_of_stage_all_reduce_half_hierarchical_inside_all_gather_latency + gradients_of_stage_all_reduce_half_hierarchical_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (dp / unit_dp - (0 if unit_dp > domain_dp else 1) if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    domain_replicas = domain_cp * domain_dp  # ranks with the same weights in one fast domain
+    gradients_of_stage_all_reduce_half_hierarchical_inside_all_gather_latency = domain_latency * (domain_replicas - 1)  # n - 1 steps
+    gradients_of_stage_all_reduce_half_hierarchical_rails_all_gather_latency = nic_latency * (replicas / domain_replicas - 1)  # n - 1 steps
+    unit_replicas = unit_cp * unit_dp  # ranks with the same weights in one scalable unit
+    gradients_of_stage_all_reduce_half_hierarchical_latency = gradients_of_stage_all_reduce_half_hierarchical_inside_all_gather_latency + gradients_of_stage_all_reduce_half_hierarchical_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (replicas / unit_replicas - (0 if unit_replicas > domain_replicas else 1) if replicas > unit_replicas else 0)  # m - 1 steps inside, n/m - 1 along the rail
     gradients_of_stage_all_reduce_hierarchical_latency = 2 * gradients_of_stage_all_reduce_half_hierarchical_latency - launch_latency  # there and back
     gradients_of_stage_nic = nic_per_chip * nic_share  # what a rank's fair share of the NICs attains, one way
-    gradients_of_stage_all_reduce_half_hierarchical_rails_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (dp / domain_dp - 1) / (dp * gradients_of_stage_nic)  # each step passes one shard
+    heaviest_stage = max(stage_parameters[i_stage] for i_stage in range(3))  # weights on a rank of the heaviest stage
+    gradients_of_stage_all_reduce_half_hierarchical_rails_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (replicas / domain_replicas - 1) / (gradients_of_stage_nic * replicas)  # each step passes one shard
     gradients_of_stage_all_reduce_half_hierarchical_nics = gradients_of_stage_all_reduce_half_hierarchical_rails_all_gather_bandwidth  # S/m along each rail
     gradients_of_stage_all_reduce_hierarchical_nics = 2 * gradients_of_stage_all_reduce_half_hierarchical_nics  # all-reduce of S/m along the rails
     gradients_of_stage_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
-    gradients_of_stage_port = gradients_of_stage_link if domain_kind == 0 else gradients_of_stage_link * max(domain_dp - 1, 1)  # what a rank attains into its fast domain, one way
-    gradients_of_stage_all_reduce_half_hierarchical_inside_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (domain_dp - 1) / (domain_dp * gradients_of_stage_port)  # each step passes one shard
+    gradients_of_stage_port = gradients_of_stage_link if domain_kind == 0 else gradients_of_stage_link * max(domain_replicas - 1, 1)  # what a rank attains into its fast domain, one way
+    gradients_of_stage_all_reduce_half_hierarchical_inside_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (domain_replicas - 1) / (domain_replicas * gradients_of_stage_port)  # each step passes one shard
     gradients_of_stage_all_reduce_half_hierarchical_ports = gradients_of_stage_all_reduce_half_hierarchical_inside_all_gather_bandwidth  # the whole array inside the domain
     gradients_of_stage_all_reduce_hierarchical_ports = 2 * gradients_of_stage_all_reduce_half_hierarchical_ports  # reduce-scatter and all-gather inside the domain
     gradients_of_stage_uplink = gradients_of_stage_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
-    gradients_of_stage_all_reduce_half_hierarchical_uplinks = gradient_wire_bytes * heaviest_stage * (1 - domain_dp / dp) / (gradients_of_stage_uplink * unit_dp) if dp > unit_dp else 0  # each rail's ring leaves a unit once
+    gradients_of_stage_all_reduce_half_hierarchical_uplinks = gradient_wire_bytes * heaviest_stage * (1 - domain_replicas / replicas) / (gradients_of_stage_uplink * unit_replicas) if replicas > unit_replicas else 0  # each rail's ring leaves a unit once
     gradients_of_stage_all_reduce_hierarchical_uplinks = 2 * gradients_of_stage_all_reduce_half_hierarchical_uplinks  # all-reduce of S/m along the rails
-    gradients_of_stage_all_reduce_hierarchical = gradients_of_stage_all_reduce_hierarchical_latency + gradients_of_stage_all_reduce_hierarchical_ports + max(gradients_of_stage_all_reduce_hierarchical_nics, gradients_of_stage_all_reduce_hierarchical_uplinks) if dp > domain_dp else inf  # reduce-scatter inside, rings along the rails, all-gather inside, one after the other
-    gradients_of_stage_all_reduce_half_hierarchical_inside_reduce_scatter_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
+    gradients_of_stage_all_reduce_hierarchical = gradients_of_stage_all_reduce_hierarchical_latency + gradients_of_stage_all_reduce_hierarchical_ports + max(gradients_of_stage_all_reduce_hierarchical_nics, gradients_of_stage_all_reduce_hierarchical_uplinks) if replicas > domain_replicas else inf  # reduce-scatter inside, rings along the rails, all-gather inside, one after the other
+    gradients_of_stage_all_reduce_half_hierarchical_inside_reduce_scatter_latency = domain_latency * (domain_replicas - 1)  # n - 1 steps
     gradients_of_stage_all_reduce_half_hierarchical_inside_all_reduce_latency = gradients_of_stage_all_reduce_half_hierarchical_inside_all_gather_latency + gradients_of_stage_all_reduce_half_hierarchical_inside_reduce_scatter_latency  # 2 (n - 1) steps
-    gradients_of_stage_all_reduce_long_steps_core = 2 ** floor_log2(dp / domain_dp)  # ranks that take part: the largest power of two
-    gradients_of_stage_all_reduce_long_steps_fold = 0 if gradients_of_stage_all_reduce_long_steps_core == dp / domain_dp else 2  # steps of the ranks that do not
-    gradients_of_stage_rail_latency = unit_latency if dp > unit_dp else nic_latency  # one step between the farthest ranks of a rail
-    gradients_of_stage_all_reduce_long_steps_all_reduce_latency = gradients_of_stage_rail_latency * (gradients_of_stage_all_reduce_long_steps_fold + 2 * floor_log2(dp / domain_dp))  # halving, doubling, folding
+    gradients_of_stage_all_reduce_long_steps_core = 2 ** floor_log2(replicas / domain_replicas)  # ranks that take part: the largest power of two
+    gradients_of_stage_all_reduce_long_steps_fold = 0 if gradients_of_stage_all_reduce_long_steps_core == replicas / domain_replicas else 2  # steps of the ranks that do not
+    gradients_of_stage_rail_latency = unit_latency if replicas > unit_replicas else nic_latency  # one step between the farthest ranks of a rail
+    gradients_of_stage_all_reduce_long_steps_all_reduce_latency = gradients_of_stage_rail_latency * (gradients_of_stage_all_reduce_long_steps_fold + 2 * floor_log2(replicas / domain_replicas))  # halving, doubling, folding
     gradients_of_stage_all_reduce_hierarchical_log_latency = gradients_of_stage_all_reduce_half_hierarchical_inside_all_reduce_latency + gradients_of_stage_all_reduce_long_steps_all_reduce_latency + launch_latency  # 2 (m - 1) steps inside, 2 log2 n/m along the rail
-    gradients_of_stage_all_reduce_long_steps_all_reduce_bandwidth = gradient_wire_bytes * heaviest_stage * (gradients_of_stage_all_reduce_long_steps_fold + 2 * (gradients_of_stage_all_reduce_long_steps_core - 1) / gradients_of_stage_all_reduce_long_steps_core) / (domain_dp * gradients_of_stage_nic)  # every byte sent twice, and whole vectors when folding
+    gradients_of_stage_all_reduce_long_steps_all_reduce_bandwidth = gradient_wire_bytes * heaviest_stage * (gradients_of_stage_all_reduce_long_steps_fold + 2 * (gradients_of_stage_all_reduce_long_steps_core - 1) / gradients_of_stage_all_reduce_long_steps_core) / (domain_replicas * gradients_of_stage_nic)  # every byte sent twice, and whole vectors when folding
     gradients_of_stage_all_reduce_hierarchical_log_nics = gradients_of_stage_all_reduce_long_steps_all_reduce_bandwidth  # all-reduce of S/m along each rail
     gradients_of_stage_all_reduce_hierarchical_log_ports = gradients_of_stage_all_reduce_hierarchical_ports  # reduce-scatter and all-gather inside the domain
-    gradients_of_stage_all_reduce_hierarchical_log_uplinks = gradient_wire_bytes * heaviest_stage * (2 * (1 / unit_dp - 1 / dp)) / gradients_of_stage_uplink if dp > unit_dp else 0  # the long steps come when there is least to send
-    gradients_of_stage_all_reduce_hierarchical_log = gradients_of_stage_all_reduce_hierarchical_log_latency + gradients_of_stage_all_reduce_hierarchical_log_ports + max(gradients_of_stage_all_reduce_hierarchical_log_nics, gradients_of_stage_all_reduce_hierarchical_log_uplinks) if dp > domain_dp else inf  # as hierarchical, with Rabenseifner's steps along the rails
-    gradients_of_stage_all_reduce_in_switch_all_reduce_latency = 2 * domain_latency if domain_dp > 1 else 0  # reduce, then multicast
+    gradients_of_stage_all_reduce_hierarchical_log_uplinks = gradient_wire_bytes * heaviest_stage * (2 * (1 / unit_replicas - 1 / replicas)) / gradients_of_stage_uplink if replicas > unit_replicas else 0  # the long steps come when there is least to send
+    gradients_of_stage_all_reduce_hierarchical_log = gradients_of_stage_all_reduce_hierarchical_log_latency + gradients_of_stage_all_reduce_hierarchical_log_ports + max(gradients_of_stage_all_reduce_hierarchical_log_nics, gradients_of_stage_all_reduce_hierarchical_log_uplinks) if replicas > domain_replicas else inf  # as hierarchical, with Rabenseifner's steps along the rails
+    gradients_of_stage_all_reduce_in_switch_all_reduce_latency = 2 * domain_latency if domain_replicas > 1 else 0  # reduce, then multicast
     gradients_of_stage_all_reduce_nvls_latency = gradients_of_stage_all_reduce_in_switch_all_reduce_latency + launch_latency  # reduce, then multicast
     gradients_of_stage_nvls_port = domain_bandwidth * (nvls_share if nvls_share > 0 else 1)  # what a port attains when the domain's switches add
-    gradients_of_stage_all_reduce_in_switch_all_reduce_bandwidth = gradient_wire_bytes * heaviest_stage * (domain_dp + 1) / (domain_dp * gradients_of_stage_nvls_port) if domain_dp > 1 else 0  # S to be reduced and S/n of results, each way
+    gradients_of_stage_all_reduce_in_switch_all_reduce_bandwidth = gradient_wire_bytes * heaviest_stage * (domain_replicas + 1) / (domain_replicas * gradients_of_stage_nvls_port) if domain_replicas > 1 else 0  # S to be reduced and S/n of results, each way
     gradients_of_stage_all_reduce_nvls_ports = gradients_of_stage_all_reduce_in_switch_all_reduce_bandwidth  # S to be added, S/n of results
-    gradients_of_stage_all_reduce_nvls = gradients_of_stage_all_reduce_nvls_latency + gradients_of_stage_all_reduce_nvls_ports if (dp <= domain_dp) and (nvls_share > 0) else inf  # added and copied by the domain's switches
-    gradients_of_stage_all_reduce_across_all_reduce_latency = 2 * gradients_of_stage_rail_latency * ceil_log2(dp / domain_dp)  # up and down
+    gradients_of_stage_all_reduce_nvls = gradients_of_stage_all_reduce_nvls_latency + gradients_of_stage_all_reduce_nvls_ports if (nvls_share > 0) and (replicas <= domain_replicas) else inf  # added and copied by the domain's switches
+    gradients_of_stage_all_reduce_across_all_reduce_latency = 2 * gradients_of_stage_rail_latency * ceil_log2(replicas / domain_replicas)  # up and down
     gradients_of_stage_all_reduce_nvls_tree_latency = gradients_of_stage_all_reduce_across_all_reduce_latency + gradients_of_stage_all_reduce_in_switch_all_reduce_latency + launch_latency  # up and down the tree
-    gradients_of_stage_all_reduce_across_sent = 2 if dp / domain_dp >= 4 else (dp / (2 * domain_dp) if dp / domain_dp > 1 else 0)  # payloads that the busiest port sends
-    gradients_of_stage_all_reduce_across_all_reduce_bandwidth = gradient_wire_bytes * gradients_of_stage_all_reduce_across_sent * heaviest_stage / (domain_dp * gradients_of_stage_nic)  # up and down both trees
+    gradients_of_stage_all_reduce_across_sent = 2 if replicas / domain_replicas >= 4 else (replicas / (2 * domain_replicas) if replicas / domain_replicas > 1 else 0)  # payloads that the busiest port sends
+    gradients_of_stage_all_reduce_across_all_reduce_bandwidth = gradient_wire_bytes * gradients_of_stage_all_reduce_across_sent * heaviest_stage / (domain_replicas * gradients_of_stage_nic)  # up and down both trees
     gradients_of_stage_all_reduce_tree_nics = gradients_of_stage_all_reduce_across_all_reduce_bandwidth  # S/m on each rail, up and down both trees
     gradients_of_stage_all_reduce_nvls_tree_nics = gradients_of_stage_all_reduce_tree_nics  # S/m on each rail, up and down both trees
     gradients_of_stage_all_reduce_nvls_tree_ports = gradients_of_stage_all_reduce_in_switch_all_reduce_bandwidth  # S to be added, S/m of results
-    gradients_of_stage_all_reduce_tree_uplinks = 2 * gradient_wire_bytes * heaviest_stage / (gradients_of_stage_uplink * unit_dp) if dp > unit_dp else 0  # a unit hangs on the rest by two edges a tree
+    gradients_of_stage_all_reduce_tree_uplinks = 2 * gradient_wire_bytes * heaviest_stage / (gradients_of_stage_uplink * unit_replicas) if replicas > unit_replicas else 0  # a unit hangs on the rest by two edges a tree
     gradients_of_stage_all_reduce_nvls_tree_uplinks = gradients_of_stage_all_reduce_tree_uplinks  # a unit hangs on the rest by two edges a tree
-    gradients_of_stage_all_reduce_nvls_tree = gradients_of_stage_all_reduce_nvls_tree_latency + max(gradients_of_stage_all_reduce_nvls_tree_ports, gradients_of_stage_all_reduce_nvls_tree_nics, gradients_of_stage_all_reduce_nvls_tree_uplinks) if (dp > domain_dp) and (nvls_share > 0) else inf  # added and copied by the switches inside the domains, double binary trees across them
-    gradients_of_stage_all_reduce_one_all_reduce_latency = domain_latency if dp > 1 else 0  # one step
+    gradients_of_stage_all_reduce_nvls_tree = gradients_of_stage_all_reduce_nvls_tree_latency + max(gradients_of_stage_all_reduce_nvls_tree_ports, gradients_of_stage_all_reduce_nvls_tree_nics, gradients_of_stage_all_reduce_nvls_tree_uplinks) if (nvls_share > 0) and (replicas > domain_replicas) else inf  # added and copied by the switches inside the domains, double binary trees across them
+    gradients_of_stage_all_reduce_one_all_reduce_latency = domain_latency if replicas > 1 else 0  # one step
     gradients_of_stage_all_reduce_one_shot_latency = gradients_of_stage_all_reduce_one_all_reduce_latency + launch_latency  # one step
-    gradients_of_stage_all_reduce_one_all_reduce_bandwidth = gradient_wire_bytes * heaviest_stage * (dp - 1) / gradients_of_stage_port  # all other vectors through the port
+    gradients_of_stage_all_reduce_one_all_reduce_bandwidth = gradient_wire_bytes * heaviest_stage * (replicas - 1) / gradients_of_stage_port  # all other vectors through the port
     gradients_of_stage_all_reduce_one_shot_ports = gradients_of_stage_all_reduce_one_all_reduce_bandwidth  # all other vectors
-    gradients_of_stage_all_reduce_one_shot = inf if dp > domain_dp else gradients_of_stage_all_reduce_one_shot_latency + gradients_of_stage_all_reduce_one_shot_ports  # every rank reads all vectors
-    gradients_of_stage_all_reduce_rabenseifner_flat_core = 2 ** floor_log2(dp)  # ranks that take part: the largest power of two
-    gradients_of_stage_all_reduce_rabenseifner_flat_fold = 0 if gradients_of_stage_all_reduce_rabenseifner_flat_core == dp else 2  # steps of the ranks that do not
-    gradients_of_stage_slowest_latency = gradients_of_stage_rail_latency if dp > domain_dp else domain_latency  # one step at the slowest level spanned
-    gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_latency = gradients_of_stage_slowest_latency * (gradients_of_stage_all_reduce_rabenseifner_flat_fold + 2 * floor_log2(dp))  # halving, doubling, folding
+    gradients_of_stage_all_reduce_one_shot = inf if replicas > domain_replicas else gradients_of_stage_all_reduce_one_shot_latency + gradients_of_stage_all_reduce_one_shot_ports  # every rank reads all vectors
+    gradients_of_stage_all_reduce_rabenseifner_flat_core = 2 ** floor_log2(replicas)  # ranks that take part: the largest power of two
+    gradients_of_stage_all_reduce_rabenseifner_flat_fold = 0 if gradients_of_stage_all_reduce_rabenseifner_flat_core == replicas else 2  # steps of the ranks that do not
+    gradients_of_stage_slowest_latency = gradients_of_stage_rail_latency if replicas > domain_replicas else domain_latency  # one step at the slowest level spanned
+    gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_latency = gradients_of_stage_slowest_latency * (gradients_of_stage_all_reduce_rabenseifner_flat_fold + 2 * floor_log2(replicas))  # halving, doubling, folding
     gradients_of_stage_all_reduce_rabenseifner_latency = gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_latency + launch_latency  # 2 log2 n steps
-    gradients_of_stage_slowest_bandwidth = (gradients_of_stage_uplink if dp > unit_dp else gradients_of_stage_nic) if dp > domain_dp else gradients_of_stage_port  # what a rank attains at the slowest level spanned
+    gradients_of_stage_slowest_bandwidth = (gradients_of_stage_uplink if replicas > unit_replicas else gradients_of_stage_nic) if replicas > domain_replicas else gradients_of_stage_port  # what a rank attains at the slowest level spanned
     gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_bandwidth = gradient_wire_bytes * heaviest_stage * (gradients_of_stage_all_reduce_rabenseifner_flat_fold + 2 * (gradients_of_stage_all_reduce_rabenseifner_flat_core - 1) / gradients_of_stage_all_reduce_rabenseifner_flat_core) / gradients_of_stage_slowest_bandwidth  # every byte sent twice, and whole vectors when folding
     gradients_of_stage_all_reduce_rabenseifner_slowest = gradients_of_stage_all_reduce_rabenseifner_flat_all_reduce_bandwidth  # every byte twice
     gradients_of_stage_all_reduce_rabenseifner = gradients_of_stage_all_reduce_rabenseifner_latency + gradients_of_stage_all_reduce_rabenseifner_slowest  # halving, then doubling
-    gradients_of_stage_all_reduce_doubling_flat_steps = floor_log2(dp) + (0 if ceil_log2(dp) == floor_log2(dp) else 2)  # exchanges, and the fold's two steps
+    gradients_of_stage_all_reduce_doubling_flat_steps = floor_log2(replicas) + (0 if ceil_log2(replicas) == floor_log2(replicas) else 2)  # exchanges, and the fold's two steps
     gradients_of_stage_all_reduce_doubling_flat_all_reduce_latency = gradients_of_stage_all_reduce_doubling_flat_steps * gradients_of_stage_slowest_latency  # every step
     gradients_of_stage_all_reduce_recursive_doubling_latency = gradients_of_stage_all_reduce_doubling_flat_all_reduce_latency + launch_latency  # log2 n steps
     gradients_of_stage_all_reduce_doubling_flat_all_reduce_bandwidth = gradient_wire_bytes * gradients_of_stage_all_reduce_doubling_flat_steps * heaviest_stage / gradients_of_stage_slowest_bandwidth  # a whole vector in every step
     gradients_of_stage_all_reduce_recursive_doubling_slowest = gradients_of_stage_all_reduce_doubling_flat_all_reduce_bandwidth  # whole vectors
     gradients_of_stage_all_reduce_recursive_doubling = gradients_of_stage_all_reduce_recursive_doubling_latency + gradients_of_stage_all_reduce_recursive_doubling_slowest  # whole vectors exchanged
-    gradients_of_stage_all_reduce_half_ring_unit_steps = (dp / unit_dp if unit_dp > 1 else dp - 1) if dp > unit_dp else 0  # steps of a ring in rank order between units
-    gradients_of_stage_all_reduce_half_ring_domain_steps = ((dp / domain_dp if domain_dp > 1 else dp - 1) if dp > domain_dp else 0) - gradients_of_stage_all_reduce_half_ring_unit_steps  # steps of a ring in rank order between domains of a unit
-    gradients_of_stage_all_reduce_half_ring_latency = domain_latency * (dp - gradients_of_stage_all_reduce_half_ring_domain_steps - gradients_of_stage_all_reduce_half_ring_unit_steps - 1) + gradients_of_stage_all_reduce_half_ring_domain_steps * nic_latency + gradients_of_stage_all_reduce_half_ring_unit_steps * unit_latency + launch_latency  # n - 1 steps, each at the latency of the level that it crosses
+    gradients_of_stage_all_reduce_half_ring_unit_steps = (replicas / unit_replicas if unit_replicas > 1 else replicas - 1) if replicas > unit_replicas else 0  # steps of a ring in rank order between units
+    gradients_of_stage_all_reduce_half_ring_domain_steps = ((replicas / domain_replicas if domain_replicas > 1 else replicas - 1) if replicas > domain_replicas else 0) - gradients_of_stage_all_reduce_half_ring_unit_steps  # steps of a ring in rank order between domains of a unit
+    gradients_of_stage_all_reduce_half_ring_latency = domain_latency * (replicas - gradients_of_stage_all_reduce_half_ring_domain_steps - gradients_of_stage_all_reduce_half_ring_unit_steps - 1) + gradients_of_stage_all_reduce_half_ring_domain_steps * nic_latency + gradients_of_stage_all_reduce_half_ring_unit_steps * unit_latency + launch_latency  # n - 1 steps, each at the latency of the level that it crosses
     gradients_of_stage_all_reduce_ring_latency = 2 * gradients_of_stage_all_reduce_half_ring_latency - launch_latency  # 2 (n - 1) steps
-    gradients_of_stage_all_reduce_half_ring_nics = gradient_wire_bytes * heaviest_stage * (dp - 1) / (domain_dp * dp * gradients_of_stage_nic) if dp > domain_dp else 0  # a channel for each NIC
+    gradients_of_stage_all_reduce_half_ring_nics = gradient_wire_bytes * heaviest_stage * (replicas - 1) / (domain_replicas * gradients_of_stage_nic * replicas) if replicas > domain_replicas else 0  # a channel for each NIC
     gradients_of_stage_all_reduce_ring_nics = 2 * gradients_of_stage_all_reduce_half_ring_nics  # reduce-scatter and all-gather
-    gradients_of_stage_all_reduce_half_ring_ports = gradient_wire_bytes * heaviest_stage * (dp - 1) * ((domain_dp - 1) / domain_dp if dp > domain_dp else 1) / (dp * gradients_of_stage_port)  # m channels, each leaving the domain from another rank
+    gradients_of_stage_all_reduce_half_ring_ports = gradient_wire_bytes * heaviest_stage * (replicas - 1) * ((domain_replicas - 1) / domain_replicas if replicas > domain_replicas else 1) / (gradients_of_stage_port * replicas)  # m channels, each leaving the domain from another rank
     gradients_of_stage_all_reduce_ring_ports = 2 * gradients_of_stage_all_reduce_half_ring_ports  # reduce-scatter and all-gather
-    gradients_of_stage_all_reduce_half_ring_uplinks = gradient_wire_bytes * heaviest_stage * (dp - 1) / (dp * gradients_of_stage_uplink * unit_dp) if dp > unit_dp else 0  # one way out of a unit
+    gradients_of_stage_all_reduce_half_ring_uplinks = gradient_wire_bytes * heaviest_stage * (replicas - 1) / (gradients_of_stage_uplink * replicas * unit_replicas) if replicas > unit_replicas else 0  # one way out of a unit
     gradients_of_stage_all_reduce_ring_uplinks = 2 * gradients_of_stage_all_reduce_half_ring_uplinks  # reduce-scatter and all-gather
     gradients_of_stage_all_reduce_ring = gradients_of_stage_all_reduce_ring_latency + max(gradients_of_stage_all_reduce_ring_ports, gradients_of_stage_all_reduce_ring_nics, gradients_of_stage_all_reduce_ring_uplinks)  # one flat ring in rank order, m channels
-    gradients_of_stage_all_reduce_tree_latency = domain_latency * (2 * (domain_dp - 1)) + gradients_of_stage_all_reduce_across_all_reduce_latency + launch_latency  # along a domain's chain and up the tree, and back
-    gradients_of_stage_all_reduce_tree_ports = gradient_wire_bytes * heaviest_stage * (2 if domain_dp > 2 else domain_dp - 1) / gradients_of_stage_port  # a rank within the chain passes on sums and results
+    gradients_of_stage_all_reduce_tree_latency = domain_latency * (2 * (domain_replicas - 1)) + gradients_of_stage_all_reduce_across_all_reduce_latency + launch_latency  # along a domain's chain and up the tree, and back
+    gradients_of_stage_all_reduce_tree_ports = gradient_wire_bytes * heaviest_stage * (2 if domain_replicas > 2 else domain_replicas - 1) / gradients_of_stage_port  # a rank within the chain passes on sums and results
     gradients_of_stage_all_reduce_tree = gradients_of_stage_all_reduce_tree_latency + max(gradients_of_stage_all_reduce_tree_ports, gradients_of_stage_all_reduce_tree_nics, gradients_of_stage_all_reduce_tree_uplinks)  # chains inside the domains, double binary trees across them
-    gradients_of_stage_all_reduce_two_all_reduce_latency = 2 * domain_latency if dp > 1 else 0  # two steps
+    gradients_of_stage_all_reduce_two_all_reduce_latency = 2 * domain_latency if replicas > 1 else 0  # two steps
     gradients_of_stage_all_reduce_two_shot_latency = gradients_of_stage_all_reduce_two_all_reduce_latency + launch_latency  # two steps
-    gradients_of_stage_all_reduce_two_all_reduce_bandwidth = gradient_wire_bytes * heaviest_stage * (2 * (dp - 1)) / (dp * gradients_of_stage_port)  # every byte twice, but for a share of 1/n
+    gradients_of_stage_all_reduce_two_all_reduce_bandwidth = gradient_wire_bytes * heaviest_stage * (2 * (replicas - 1)) / (gradients_of_stage_port * replicas)  # every byte twice, but for a share of 1/n
     gradients_of_stage_all_reduce_two_shot_ports = gradients_of_stage_all_reduce_two_all_reduce_bandwidth  # every byte twice, less the own share
-    gradients_of_stage_all_reduce_two_shot = inf if dp > domain_dp else gradients_of_stage_all_reduce_two_shot_latency + gradients_of_stage_all_reduce_two_shot_ports  # direct reduce-scatter and all-gather
-    gradients_of_stage_all_reduce = min(gradients_of_stage_all_reduce_ring, gradients_of_stage_all_reduce_hierarchical, gradients_of_stage_all_reduce_hierarchical_log, gradients_of_stage_all_reduce_tree, gradients_of_stage_all_reduce_nvls, gradients_of_stage_all_reduce_nvls_tree, gradients_of_stage_all_reduce_rabenseifner, gradients_of_stage_all_reduce_recursive_doubling, gradients_of_stage_all_reduce_one_shot, gradients_of_stage_all_reduce_two_shot) if dp > 1 else 0  # by the fastest algorithm
-    gradients_of_stage_reduce_scatter_flat_all_gather_latency = gradients_of_stage_slowest_latency * ceil_log2(dp)  # log2 n steps, rounded up
+    gradients_of_stage_all_reduce_two_shot = inf if replicas > domain_replicas else gradients_of_stage_all_reduce_two_shot_latency + gradients_of_stage_all_reduce_two_shot_ports  # direct reduce-scatter and all-gather
+    gradients_of_stage_all_reduce = min(gradients_of_stage_all_reduce_ring, gradients_of_stage_all_reduce_hierarchical, gradients_of_stage_all_reduce_hierarchical_log, gradients_of_stage_all_reduce_tree, gradients_of_stage_all_reduce_nvls, gradients_of_stage_all_reduce_nvls_tree, gradients_of_stage_all_reduce_rabenseifner, gradients_of_stage_all_reduce_recursive_doubling, gradients_of_stage_all_reduce_one_shot, gradients_of_stage_all_reduce_two_shot) if replicas > 1 else 0  # by the fastest algorithm
+    gradients_of_stage_reduce_scatter_flat_all_gather_latency = gradients_of_stage_slowest_latency * ceil_log2(replicas)  # log2 n steps, rounded up
     gradients_of_stage_reduce_scatter_bruck_latency = gradients_of_stage_reduce_scatter_flat_all_gather_latency + launch_latency  # log2 n steps
-    gradients_of_stage_reduce_scatter_flat_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (dp - 1) / (dp * gradients_of_stage_slowest_bandwidth)  # the shards doubled in each step
+    gradients_of_stage_reduce_scatter_flat_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (replicas - 1) / (gradients_of_stage_slowest_bandwidth * replicas)  # the shards doubled in each step
     gradients_of_stage_reduce_scatter_bruck_slowest = gradients_of_stage_reduce_scatter_flat_all_gather_bandwidth  # all other shards at the slowest level
     gradients_of_stage_reduce_scatter_bruck = gradients_of_stage_reduce_scatter_bruck_latency + gradients_of_stage_reduce_scatter_bruck_slowest  # the shards doubled in each step
-    gradients_of_stage_reduce_scatter_at_once_all_gather_latency = domain_latency if dp > 1 else 0  # one step
+    gradients_of_stage_reduce_scatter_at_once_all_gather_latency = domain_latency if replicas > 1 else 0  # one step
     gradients_of_stage_reduce_scatter_direct_latency = gradients_of_stage_reduce_scatter_at_once_all_gather_latency + launch_latency  # one step
-    gradients_of_stage_reduce_scatter_at_once_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (dp - 1) / (dp * gradients_of_stage_port)  # all other shards through the port
+    gradients_of_stage_reduce_scatter_at_once_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (replicas - 1) / (gradients_of_stage_port * replicas)  # all other shards through the port
     gradients_of_stage_reduce_scatter_direct_ports = gradients_of_stage_reduce_scatter_at_once_all_gather_bandwidth  # all other shards
-    gradients_of_stage_reduce_scatter_direct = inf if dp > domain_dp else gradients_of_stage_reduce_scatter_direct_latency + gradients_of_stage_reduce_scatter_direct_ports  # everybody to everybody at once
-    gradients_of_stage_reduce_scatter_hierarchical_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
-    gradients_of_stage_reduce_scatter_hierarchical_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    gradients_of_stage_reduce_scatter_hierarchical_latency = gradients_of_stage_reduce_scatter_hierarchical_inside_all_gather_latency + gradients_of_stage_reduce_scatter_hierarchical_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (dp / unit_dp - (0 if unit_dp > domain_dp else 1) if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
-    gradients_of_stage_reduce_scatter_hierarchical_rails_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (dp / domain_dp - 1) / (dp * gradients_of_stage_nic)  # each step passes one shard
+    gradients_of_stage_reduce_scatter_direct = inf if replicas > domain_replicas else gradients_of_stage_reduce_scatter_direct_latency + gradients_of_stage_reduce_scatter_direct_ports  # everybody to everybody at once
+    gradients_of_stage_reduce_scatter_hierarchical_inside_all_gather_latency = domain_latency * (domain_replicas - 1)  # n - 1 steps
+    gradients_of_stage_reduce_scatter_hierarchical_rails_all_gather_latency = nic_latency * (replicas / domain_replicas - 1)  # n - 1 steps
+    gradients_of_stage_reduce_scatter_hierarchical_latency = gradients_of_stage_reduce_scatter_hierarchical_inside_all_gather_latency + gradients_of_stage_reduce_scatter_hierarchical_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (replicas / unit_replicas - (0 if unit_replicas > domain_replicas else 1) if replicas > unit_replicas else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    gradients_of_stage_reduce_scatter_hierarchical_rails_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (replicas / domain_replicas - 1) / (gradients_of_stage_nic * replicas)  # each step passes one shard
     gradients_of_stage_reduce_scatter_hierarchical_nics = gradients_of_stage_reduce_scatter_hierarchical_rails_all_gather_bandwidth  # S/m along each rail
-    gradients_of_stage_reduce_scatter_hierarchical_inside_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (domain_dp - 1) / (domain_dp * gradients_of_stage_port)  # each step passes one shard
+    gradients_of_stage_reduce_scatter_hierarchical_inside_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (domain_replicas - 1) / (domain_replicas * gradients_of_stage_port)  # each step passes one shard
     gradients_of_stage_reduce_scatter_hierarchical_ports = gradients_of_stage_reduce_scatter_hierarchical_inside_all_gather_bandwidth  # the whole array inside the domain
-    gradients_of_stage_reduce_scatter_hierarchical_uplinks = gradient_wire_bytes * heaviest_stage * (1 - domain_dp / dp) / (gradients_of_stage_uplink * unit_dp) if dp > unit_dp else 0  # each rail's ring leaves a unit once
-    gradients_of_stage_reduce_scatter_hierarchical = gradients_of_stage_reduce_scatter_hierarchical_latency + gradients_of_stage_reduce_scatter_hierarchical_ports + max(gradients_of_stage_reduce_scatter_hierarchical_nics, gradients_of_stage_reduce_scatter_hierarchical_uplinks) if dp > domain_dp else inf  # rings along the rails, then a ring inside the domain, one after the other
-    gradients_of_stage_reduce_scatter_long_steps_all_gather_latency = gradients_of_stage_rail_latency * ceil_log2(dp / domain_dp)  # log2 n steps, rounded up
+    gradients_of_stage_reduce_scatter_hierarchical_uplinks = gradient_wire_bytes * heaviest_stage * (1 - domain_replicas / replicas) / (gradients_of_stage_uplink * unit_replicas) if replicas > unit_replicas else 0  # each rail's ring leaves a unit once
+    gradients_of_stage_reduce_scatter_hierarchical = gradients_of_stage_reduce_scatter_hierarchical_latency + gradients_of_stage_reduce_scatter_hierarchical_ports + max(gradients_of_stage_reduce_scatter_hierarchical_nics, gradients_of_stage_reduce_scatter_hierarchical_uplinks) if replicas > domain_replicas else inf  # rings along the rails, then a ring inside the domain, one after the other
+    gradients_of_stage_reduce_scatter_long_steps_all_gather_latency = gradients_of_stage_rail_latency * ceil_log2(replicas / domain_replicas)  # log2 n steps, rounded up
     gradients_of_stage_reduce_scatter_hierarchical_log_latency = gradients_of_stage_reduce_scatter_hierarchical_inside_all_gather_latency + gradients_of_stage_reduce_scatter_long_steps_all_gather_latency + launch_latency  # m - 1 steps inside, log2 n/m along the rail
-    gradients_of_stage_reduce_scatter_long_steps_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (dp / domain_dp - 1) / (dp * gradients_of_stage_nic)  # the shards doubled in each step
+    gradients_of_stage_reduce_scatter_long_steps_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (replicas / domain_replicas - 1) / (gradients_of_stage_nic * replicas)  # the shards doubled in each step
     gradients_of_stage_reduce_scatter_hierarchical_log_nics = gradients_of_stage_reduce_scatter_long_steps_all_gather_bandwidth  # S/m along each rail
     gradients_of_stage_reduce_scatter_hierarchical_log_ports = gradients_of_stage_reduce_scatter_hierarchical_ports  # the whole array inside the domain
-    gradients_of_stage_reduce_scatter_hierarchical_log_uplinks = gradient_wire_bytes * heaviest_stage * (1 / unit_dp - 1 / dp) / gradients_of_stage_uplink if dp > unit_dp else 0  # the long steps come first, when there is least to send
-    gradients_of_stage_reduce_scatter_hierarchical_log = gradients_of_stage_reduce_scatter_hierarchical_log_latency + gradients_of_stage_reduce_scatter_hierarchical_log_ports + max(gradients_of_stage_reduce_scatter_hierarchical_log_nics, gradients_of_stage_reduce_scatter_hierarchical_log_uplinks) if dp > domain_dp else inf  # as hierarchical, with log2 n/m steps along the rails
-    gradients_of_stage_reduce_scatter_ring_unit_steps = (dp / unit_dp if unit_dp > 1 else dp - 1) if dp > unit_dp else 0  # steps of a ring in rank order between units
-    gradients_of_stage_reduce_scatter_ring_domain_steps = ((dp / domain_dp if domain_dp > 1 else dp - 1) if dp > domain_dp else 0) - gradients_of_stage_reduce_scatter_ring_unit_steps  # steps of a ring in rank order between domains of a unit
-    gradients_of_stage_reduce_scatter_ring_latency = domain_latency * (dp - gradients_of_stage_reduce_scatter_ring_domain_steps - gradients_of_stage_reduce_scatter_ring_unit_steps - 1) + gradients_of_stage_reduce_scatter_ring_domain_steps * nic_latency + gradients_of_stage_reduce_scatter_ring_unit_steps * unit_latency + launch_latency  # n - 1 steps, each at the latency of the level that it crosses
-    gradients_of_stage_reduce_scatter_ring_nics = gradient_wire_bytes * heaviest_stage * (dp - 1) / (domain_dp * dp * gradients_of_stage_nic) if dp > domain_dp else 0  # a channel for each NIC
-    gradients_of_stage_reduce_scatter_ring_ports = gradient_wire_bytes * heaviest_stage * (dp - 1) * ((domain_dp - 1) / domain_dp if dp > domain_dp else 1) / (dp * gradients_of_stage_port)  # m channels, each leaving the domain from another rank
-    gradients_of_stage_reduce_scatter_ring_uplinks = gradient_wire_bytes * heaviest_stage * (dp - 1) / (dp * gradients_of_stage_uplink * unit_dp) if dp > unit_dp else 0  # one way out of a unit
+    gradients_of_stage_reduce_scatter_hierarchical_log_uplinks = gradient_wire_bytes * heaviest_stage * (1 / unit_replicas - 1 / replicas) / gradients_of_stage_uplink if replicas > unit_replicas else 0  # the long steps come first, when there is least to send
+    gradients_of_stage_reduce_scatter_hierarchical_log = gradients_of_stage_reduce_scatter_hierarchical_log_latency + gradients_of_stage_reduce_scatter_hierarchical_log_ports + max(gradients_of_stage_reduce_scatter_hierarchical_log_nics, gradients_of_stage_reduce_scatter_hierarchical_log_uplinks) if replicas > domain_replicas else inf  # as hierarchical, with log2 n/m steps along the rails
+    gradients_of_stage_reduce_scatter_ring_unit_steps = (replicas / unit_replicas if unit_replicas > 1 else replicas - 1) if replicas > unit_replicas else 0  # steps of a ring in rank order between units
+    gradients_of_stage_reduce_scatter_ring_domain_steps = ((replicas / domain_replicas if domain_replicas > 1 else replicas - 1) if replicas > domain_replicas else 0) - gradients_of_stage_reduce_scatter_ring_unit_steps  # steps of a ring in rank order between domains of a unit
+    gradients_of_stage_reduce_scatter_ring_latency = domain_latency * (replicas - gradients_of_stage_reduce_scatter_ring_domain_steps - gradients_of_stage_reduce_scatter_ring_unit_steps - 1) + gradients_of_stage_reduce_scatter_ring_domain_steps * nic_latency + gradients_of_stage_reduce_scatter_ring_unit_steps * unit_latency + launch_latency  # n - 1 steps, each at the latency of the level that it crosses
+    gradients_of_stage_reduce_scatter_ring_nics = gradient_wire_bytes * heaviest_stage * (replicas - 1) / (domain_replicas * gradients_of_stage_nic * replicas) if replicas > domain_replicas else 0  # a channel for each NIC
+    gradients_of_stage_reduce_scatter_ring_ports = gradient_wire_bytes * heaviest_stage * (replicas - 1) * ((domain_replicas - 1) / domain_replicas if replicas > domain_replicas else 1) / (gradients_of_stage_port * replicas)  # m channels, each leaving the domain from another rank
+    gradients_of_stage_reduce_scatter_ring_uplinks = gradient_wire_bytes * heaviest_stage * (replicas - 1) / (gradients_of_stage_uplink * replicas * unit_replicas) if replicas > unit_replicas else 0  # one way out of a unit
     gradients_of_stage_reduce_scatter_ring = gradients_of_stage_reduce_scatter_ring_latency + max(gradients_of_stage_reduce_scatter_ring_ports, gradients_of_stage_reduce_scatter_ring_nics, gradients_of_stage_reduce_scatter_ring_uplinks)  # one flat ring in rank order, m channels
-    gradients_of_stage_reduce_scatter = min(gradients_of_stage_reduce_scatter_ring, gradients_of_stage_reduce_scatter_hierarchical, gradients_of_stage_reduce_scatter_hierarchical_log, gradients_of_stage_reduce_scatter_bruck, gradients_of_stage_reduce_scatter_direct) if dp > 1 else 0  # by the fastest algorithm
+    gradients_of_stage_reduce_scatter = min(gradients_of_stage_reduce_scatter_ring, gradients_of_stage_reduce_scatter_hierarchical, gradients_of_stage_reduce_scatter_hierarchical_log, gradients_of_stage_reduce_scatter_bruck, gradients_of_stage_reduce_scatter_direct) if replicas > 1 else 0  # by the fastest algorithm
     sync_one_reduction = dp_wire_factor * (gradients_of_stage_reduce_scatter if optimizer_sharded > 0 else gradients_of_stage_all_reduce)  # of all gradients of a stage
     sync_scatters = micro_batches if gradients_sharded > 0 else 1  # times that the gradients are reduced in a step
     sync_gradient_behind_one = dp_hidden_share * (0 if weights_sharded > 0 else sync_scatters * min(sync_one_reduction, layer_backward * mean_layers))  # what hides of the reductions where each has the backward pass of one micro-batch
@@ -427,48 +682,48 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     sync_gradient = 0 if weights_sharded > 0 else sync_one_reduction * sync_scatters  # reductions of a step
     sync_least_gradient = sync_gradient - sync_gradient_behind_group  # what would show then
     sync_exposed_gradient = sync_last_gradient / virtual_stages + sync_least_gradient  # what shows of the reductions: the chunk that is computed last has no group behind it
-    layer_forward = forward_compute + tensor_exposed_forward  # a layer, forward, before FSDP
-    weights_of_stage_rail_latency = unit_latency if dp > unit_dp else nic_latency  # one step between the farthest ranks of a rail
-    weights_of_stage_slowest_latency = weights_of_stage_rail_latency if dp > domain_dp else domain_latency  # one step at the slowest level spanned
-    weights_of_stage_all_gather_flat_all_gather_latency = weights_of_stage_slowest_latency * ceil_log2(dp)  # log2 n steps, rounded up
+    layer_forward = context_exposed_forward + forward_compute + tensor_exposed_forward  # a layer, forward, before FSDP
+    weights_of_stage_rail_latency = unit_latency if replicas > unit_replicas else nic_latency  # one step between the farthest ranks of a rail
+    weights_of_stage_slowest_latency = weights_of_stage_rail_latency if replicas > domain_replicas else domain_latency  # one step at the slowest level spanned
+    weights_of_stage_all_gather_flat_all_gather_latency = weights_of_stage_slowest_latency * ceil_log2(replicas)  # log2 n steps, rounded up
     weights_of_stage_all_gather_bruck_latency = launch_latency + weights_of_stage_all_gather_flat_all_gather_latency  # log2 n steps
     weights_of_stage_nic = nic_per_chip * nic_share  # what a rank's fair share of the NICs attains, one way
     weights_of_stage_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
-    weights_of_stage_port = weights_of_stage_link if domain_kind == 0 else weights_of_stage_link * max(domain_dp - 1, 1)  # what a rank attains into its fast domain, one way
+    weights_of_stage_port = weights_of_stage_link if domain_kind == 0 else weights_of_stage_link * max(domain_replicas - 1, 1)  # what a rank attains into its fast domain, one way
     weights_of_stage_uplink = weights_of_stage_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
-    weights_of_stage_slowest_bandwidth = (weights_of_stage_uplink if dp > unit_dp else weights_of_stage_nic) if dp > domain_dp else weights_of_stage_port  # what a rank attains at the slowest level spanned
-    weights_of_stage_all_gather_flat_all_gather_bandwidth = element_size * heaviest_stage * (dp - 1) / (dp * weights_of_stage_slowest_bandwidth)  # the shards doubled in each step
+    weights_of_stage_slowest_bandwidth = (weights_of_stage_uplink if replicas > unit_replicas else weights_of_stage_nic) if replicas > domain_replicas else weights_of_stage_port  # what a rank attains at the slowest level spanned
+    weights_of_stage_all_gather_flat_all_gather_bandwidth = element_size * heaviest_stage * (replicas - 1) / (replicas * weights_of_stage_slowest_bandwidth)  # the shards doubled in each step
     weights_of_stage_all_gather_bruck_slowest = weights_of_stage_all_gather_flat_all_gather_bandwidth  # all other shards at the slowest level
     weights_of_stage_all_gather_bruck = weights_of_stage_all_gather_bruck_latency + weights_of_stage_all_gather_bruck_slowest  # the shards doubled in each step
-    weights_of_stage_all_gather_at_once_all_gather_latency = domain_latency if dp > 1 else 0  # one step
+    weights_of_stage_all_gather_at_once_all_gather_latency = domain_latency if replicas > 1 else 0  # one step
     weights_of_stage_all_gather_direct_latency = launch_latency + weights_of_stage_all_gather_at_once_all_gather_latency  # one step
-    weights_of_stage_all_gather_at_once_all_gather_bandwidth = element_size * heaviest_stage * (dp - 1) / (dp * weights_of_stage_port)  # all other shards through the port
+    weights_of_stage_all_gather_at_once_all_gather_bandwidth = element_size * heaviest_stage * (replicas - 1) / (replicas * weights_of_stage_port)  # all other shards through the port
     weights_of_stage_all_gather_direct_ports = weights_of_stage_all_gather_at_once_all_gather_bandwidth  # all other shards
-    weights_of_stage_all_gather_direct = inf if dp > domain_dp else weights_of_stage_all_gather_direct_latency + weights_of_stage_all_gather_direct_ports  # everybody to everybody at once
-    weights_of_stage_all_gather_hierarchical_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
-    weights_of_stage_all_gather_hierarchical_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    weights_of_stage_all_gather_hierarchical_latency = launch_latency + weights_of_stage_all_gather_hierarchical_inside_all_gather_latency + weights_of_stage_all_gather_hierarchical_rails_all_gather_latency + (unit_latency - nic_latency) * (dp / unit_dp - (0 if unit_dp > domain_dp else 1) if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
-    weights_of_stage_all_gather_hierarchical_rails_all_gather_bandwidth = element_size * heaviest_stage * (dp / domain_dp - 1) / (dp * weights_of_stage_nic)  # each step passes one shard
+    weights_of_stage_all_gather_direct = inf if replicas > domain_replicas else weights_of_stage_all_gather_direct_latency + weights_of_stage_all_gather_direct_ports  # everybody to everybody at once
+    weights_of_stage_all_gather_hierarchical_inside_all_gather_latency = domain_latency * (domain_replicas - 1)  # n - 1 steps
+    weights_of_stage_all_gather_hierarchical_rails_all_gather_latency = nic_latency * (replicas / domain_replicas - 1)  # n - 1 steps
+    weights_of_stage_all_gather_hierarchical_latency = launch_latency + weights_of_stage_all_gather_hierarchical_inside_all_gather_latency + weights_of_stage_all_gather_hierarchical_rails_all_gather_latency + (unit_latency - nic_latency) * (replicas / unit_replicas - (0 if unit_replicas > domain_replicas else 1) if replicas > unit_replicas else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    weights_of_stage_all_gather_hierarchical_rails_all_gather_bandwidth = element_size * heaviest_stage * (replicas / domain_replicas - 1) / (replicas * weights_of_stage_nic)  # each step passes one shard
     weights_of_stage_all_gather_hierarchical_nics = weights_of_stage_all_gather_hierarchical_rails_all_gather_bandwidth  # S/m along each rail
-    weights_of_stage_all_gather_hierarchical_inside_all_gather_bandwidth = element_size * heaviest_stage * (domain_dp - 1) / (domain_dp * weights_of_stage_port)  # each step passes one shard
+    weights_of_stage_all_gather_hierarchical_inside_all_gather_bandwidth = element_size * heaviest_stage * (domain_replicas - 1) / (domain_replicas * weights_of_stage_port)  # each step passes one shard
     weights_of_stage_all_gather_hierarchical_ports = weights_of_stage_all_gather_hierarchical_inside_all_gather_bandwidth  # the whole array inside the domain
-    weights_of_stage_all_gather_hierarchical_uplinks = element_size * heaviest_stage * (1 - domain_dp / dp) / (unit_dp * weights_of_stage_uplink) if dp > unit_dp else 0  # each rail's ring leaves a unit once
-    weights_of_stage_all_gather_hierarchical = weights_of_stage_all_gather_hierarchical_latency + weights_of_stage_all_gather_hierarchical_ports + max(weights_of_stage_all_gather_hierarchical_nics, weights_of_stage_all_gather_hierarchical_uplinks) if dp > domain_dp else inf  # rings along the rails, then a ring inside the domain, one after the other
-    weights_of_stage_all_gather_long_steps_all_gather_latency = weights_of_stage_rail_latency * ceil_log2(dp / domain_dp)  # log2 n steps, rounded up
+    weights_of_stage_all_gather_hierarchical_uplinks = element_size * heaviest_stage * (1 - domain_replicas / replicas) / (unit_replicas * weights_of_stage_uplink) if replicas > unit_replicas else 0  # each rail's ring leaves a unit once
+    weights_of_stage_all_gather_hierarchical = weights_of_stage_all_gather_hierarchical_latency + weights_of_stage_all_gather_hierarchical_ports + max(weights_of_stage_all_gather_hierarchical_nics, weights_of_stage_all_gather_hierarchical_uplinks) if replicas > domain_replicas else inf  # rings along the rails, then a ring inside the domain, one after the other
+    weights_of_stage_all_gather_long_steps_all_gather_latency = weights_of_stage_rail_latency * ceil_log2(replicas / domain_replicas)  # log2 n steps, rounded up
     weights_of_stage_all_gather_hierarchical_log_latency = launch_latency + weights_of_stage_all_gather_hierarchical_inside_all_gather_latency + weights_of_stage_all_gather_long_steps_all_gather_latency  # m - 1 steps inside, log2 n/m along the rail
-    weights_of_stage_all_gather_long_steps_all_gather_bandwidth = element_size * heaviest_stage * (dp / domain_dp - 1) / (dp * weights_of_stage_nic)  # the shards doubled in each step
+    weights_of_stage_all_gather_long_steps_all_gather_bandwidth = element_size * heaviest_stage * (replicas / domain_replicas - 1) / (replicas * weights_of_stage_nic)  # the shards doubled in each step
     weights_of_stage_all_gather_hierarchical_log_nics = weights_of_stage_all_gather_long_steps_all_gather_bandwidth  # S/m along each rail
     weights_of_stage_all_gather_hierarchical_log_ports = weights_of_stage_all_gather_hierarchical_ports  # the whole array inside the domain
-    weights_of_stage_all_gather_hierarchical_log_uplinks = element_size * heaviest_stage * (1 / unit_dp - 1 / dp) / weights_of_stage_uplink if dp > unit_dp else 0  # the long steps come first, when there is least to send
-    weights_of_stage_all_gather_hierarchical_log = weights_of_stage_all_gather_hierarchical_log_latency + weights_of_stage_all_gather_hierarchical_log_ports + max(weights_of_stage_all_gather_hierarchical_log_nics, weights_of_stage_all_gather_hierarchical_log_uplinks) if dp > domain_dp else inf  # as hierarchical, with log2 n/m steps along the rails
-    weights_of_stage_all_gather_ring_unit_steps = (dp / unit_dp if unit_dp > 1 else dp - 1) if dp > unit_dp else 0  # steps of a ring in rank order between units
-    weights_of_stage_all_gather_ring_domain_steps = ((dp / domain_dp if domain_dp > 1 else dp - 1) if dp > domain_dp else 0) - weights_of_stage_all_gather_ring_unit_steps  # steps of a ring in rank order between domains of a unit
-    weights_of_stage_all_gather_ring_latency = domain_latency * (dp - weights_of_stage_all_gather_ring_domain_steps - weights_of_stage_all_gather_ring_unit_steps - 1) + launch_latency + nic_latency * weights_of_stage_all_gather_ring_domain_steps + unit_latency * weights_of_stage_all_gather_ring_unit_steps  # n - 1 steps, each at the latency of the level that it crosses
-    weights_of_stage_all_gather_ring_nics = element_size * heaviest_stage * (dp - 1) / (domain_dp * dp * weights_of_stage_nic) if dp > domain_dp else 0  # a channel for each NIC
-    weights_of_stage_all_gather_ring_ports = element_size * heaviest_stage * (dp - 1) * ((domain_dp - 1) / domain_dp if dp > domain_dp else 1) / (dp * weights_of_stage_port)  # m channels, each leaving the domain from another rank
-    weights_of_stage_all_gather_ring_uplinks = element_size * heaviest_stage * (dp - 1) / (dp * unit_dp * weights_of_stage_uplink) if dp > unit_dp else 0  # one way out of a unit
+    weights_of_stage_all_gather_hierarchical_log_uplinks = element_size * heaviest_stage * (1 / unit_replicas - 1 / replicas) / weights_of_stage_uplink if replicas > unit_replicas else 0  # the long steps come first, when there is least to send
+    weights_of_stage_all_gather_hierarchical_log = weights_of_stage_all_gather_hierarchical_log_latency + weights_of_stage_all_gather_hierarchical_log_ports + max(weights_of_stage_all_gather_hierarchical_log_nics, weights_of_stage_all_gather_hierarchical_log_uplinks) if replicas > domain_replicas else inf  # as hierarchical, with log2 n/m steps along the rails
+    weights_of_stage_all_gather_ring_unit_steps = (replicas / unit_replicas if unit_replicas > 1 else replicas - 1) if replicas > unit_replicas else 0  # steps of a ring in rank order between units
+    weights_of_stage_all_gather_ring_domain_steps = ((replicas / domain_replicas if domain_replicas > 1 else replicas - 1) if replicas > domain_replicas else 0) - weights_of_stage_all_gather_ring_unit_steps  # steps of a ring in rank order between domains of a unit
+    weights_of_stage_all_gather_ring_latency = domain_latency * (replicas - weights_of_stage_all_gather_ring_domain_steps - weights_of_stage_all_gather_ring_unit_steps - 1) + launch_latency + nic_latency * weights_of_stage_all_gather_ring_domain_steps + unit_latency * weights_of_stage_all_gather_ring_unit_steps  # n - 1 steps, each at the latency of the level that it crosses
+    weights_of_stage_all_gather_ring_nics = element_size * heaviest_stage * (replicas - 1) / (domain_replicas * replicas * weights_of_stage_nic) if replicas > domain_replicas else 0  # a channel for each NIC
+    weights_of_stage_all_gather_ring_ports = element_size * heaviest_stage * (replicas - 1) * ((domain_replicas - 1) / domain_replicas if replicas > domain_replicas else 1) / (replicas * weights_of_stage_port)  # m channels, each leaving the domain from another rank
+    weights_of_stage_all_gather_ring_uplinks = element_size * heaviest_stage * (replicas - 1) / (replicas * unit_replicas * weights_of_stage_uplink) if replicas > unit_replicas else 0  # one way out of a unit
     weights_of_stage_all_gather_ring = weights_of_stage_all_gather_ring_latency + max(weights_of_stage_all_gather_ring_ports, weights_of_stage_all_gather_ring_nics, weights_of_stage_all_gather_ring_uplinks)  # one flat ring in rank order, m channels
-    weights_of_stage_all_gather = min(weights_of_stage_all_gather_ring, weights_of_stage_all_gather_hierarchical, weights_of_stage_all_gather_hierarchical_log, weights_of_stage_all_gather_bruck, weights_of_stage_all_gather_direct) if dp > 1 else 0  # by the fastest algorithm
+    weights_of_stage_all_gather = min(weights_of_stage_all_gather_ring, weights_of_stage_all_gather_hierarchical, weights_of_stage_all_gather_hierarchical_log, weights_of_stage_all_gather_bruck, weights_of_stage_all_gather_direct) if replicas > 1 else 0  # by the fastest algorithm
     sync_weight = 0 if weights_sharded > 0 else (dp_wire_factor * weights_of_stage_all_gather if optimizer_sharded > 0 else 0)  # gathering the updated weights
     sync_weight_behind_group = dp_hidden_share * min(sync_weight, layer_forward * mean_layers * pp)  # what would hide if every chunk had the passes of a whole group
     sync_weight_behind_one = dp_hidden_share * min(sync_weight, layer_forward * mean_layers)  # what hides of the gather behind one forward pass
@@ -476,6 +731,10 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     sync_least_weight = sync_weight - sync_weight_behind_group  # what would show then
     sync_exposed_weight = sync_first_weight / virtual_stages + sync_least_weight  # what shows of the gather: the chunk that is computed first has no group before it
     exposed_sync = sync_exposed_gradient + sync_exposed_weight  # gradient and weight traffic that shows
+    accumulation_orthogonalisation = 6 * heaviest_stage * hidden_size * orthogonalisation_steps / (matmul_share * peak * (replicas if optimizer_sharded > 0 else 1))  # making the update of each matrix orthogonal: three products a step
+    accumulation_update = accumulation_orthogonalisation + (copy_bytes * (0 if weights_sharded > 0 else heaviest_stage) + heaviest_stage * update_bytes / (replicas if optimizer_sharded > 0 else 1)) / accumulation_rate  # one optimizer step
+    updates = micro_batches if schedule == 15 else 1  # times that the optimizer runs in a step
+    optimizer = accumulation_update * updates  # of the optimizer in a step
     head_work = [2 * (hidden_size, vocabulary_on_rank, tokens,)[i_part] * (tokens, tokens, vocabulary_on_rank,)[i_part] * (vocabulary_on_rank, hidden_size, hidden_size,)[i_part] for i_part in range(3)]  # a multiplication and an addition for each term
     head_compute_time = [head_work[i_part] / (matmul_share * peak) for i_part in range(3)]  # on the matrix units
     head_traffic = [element_size * ((hidden_size, vocabulary_on_rank, tokens,)[i_part] * (tokens, tokens, vocabulary_on_rank,)[i_part] + (hidden_size, vocabulary_on_rank, tokens,)[i_part] * (vocabulary_on_rank, hidden_size, hidden_size,)[i_part] + (tokens, tokens, vocabulary_on_rank,)[i_part] * (vocabulary_on_rank, hidden_size, hidden_size,)[i_part]) for i_part in range(3)]  # both operands and the result
@@ -483,88 +742,88 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     head_time = [launch_gap + cbrt(head_compute_time[i_part] * head_compute_time[i_part] * head_compute_time[i_part] + head_memory_time[i_part] * head_memory_time[i_part] * head_memory_time[i_part]) for i_part in range(3)]  # one product
     softmax_time = loss_traffic_bytes * tokens * vocabulary_on_rank / (memory_bandwidth * memory_share)  # logits, softmax and their gradient through memory
     loss_compute = softmax_time + sum(head_time[i_part] for i_part in range(3))  # head and loss, forward and backward, of a micro-batch
-    gradients_of_layer_rail_latency = unit_latency if dp > unit_dp else nic_latency  # one step between the farthest ranks of a rail
-    gradients_of_layer_slowest_latency = gradients_of_layer_rail_latency if dp > domain_dp else domain_latency  # one step at the slowest level spanned
-    gradients_of_layer_reduce_scatter_flat_all_gather_latency = gradients_of_layer_slowest_latency * ceil_log2(dp)  # log2 n steps, rounded up
+    gradients_of_layer_rail_latency = unit_latency if replicas > unit_replicas else nic_latency  # one step between the farthest ranks of a rail
+    gradients_of_layer_slowest_latency = gradients_of_layer_rail_latency if replicas > domain_replicas else domain_latency  # one step at the slowest level spanned
+    gradients_of_layer_reduce_scatter_flat_all_gather_latency = gradients_of_layer_slowest_latency * ceil_log2(replicas)  # log2 n steps, rounded up
     gradients_of_layer_reduce_scatter_bruck_latency = gradients_of_layer_reduce_scatter_flat_all_gather_latency + launch_latency  # log2 n steps
     gradients_of_layer_nic = nic_per_chip * nic_share  # what a rank's fair share of the NICs attains, one way
     gradients_of_layer_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
-    gradients_of_layer_port = gradients_of_layer_link if domain_kind == 0 else gradients_of_layer_link * max(domain_dp - 1, 1)  # what a rank attains into its fast domain, one way
+    gradients_of_layer_port = gradients_of_layer_link if domain_kind == 0 else gradients_of_layer_link * max(domain_replicas - 1, 1)  # what a rank attains into its fast domain, one way
     gradients_of_layer_uplink = gradients_of_layer_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
-    gradients_of_layer_slowest_bandwidth = (gradients_of_layer_uplink if dp > unit_dp else gradients_of_layer_nic) if dp > domain_dp else gradients_of_layer_port  # what a rank attains at the slowest level spanned
-    gradients_of_layer_reduce_scatter_flat_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (dp - 1) / (dp * gradients_of_layer_slowest_bandwidth)  # the shards doubled in each step
+    gradients_of_layer_slowest_bandwidth = (gradients_of_layer_uplink if replicas > unit_replicas else gradients_of_layer_nic) if replicas > domain_replicas else gradients_of_layer_port  # what a rank attains at the slowest level spanned
+    gradients_of_layer_reduce_scatter_flat_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (replicas - 1) / (gradients_of_layer_slowest_bandwidth * replicas)  # the shards doubled in each step
     gradients_of_layer_reduce_scatter_bruck_slowest = gradients_of_layer_reduce_scatter_flat_all_gather_bandwidth  # all other shards at the slowest level
     gradients_of_layer_reduce_scatter_bruck = gradients_of_layer_reduce_scatter_bruck_latency + gradients_of_layer_reduce_scatter_bruck_slowest  # the shards doubled in each step
-    gradients_of_layer_reduce_scatter_at_once_all_gather_latency = domain_latency if dp > 1 else 0  # one step
+    gradients_of_layer_reduce_scatter_at_once_all_gather_latency = domain_latency if replicas > 1 else 0  # one step
     gradients_of_layer_reduce_scatter_direct_latency = gradients_of_layer_reduce_scatter_at_once_all_gather_latency + launch_latency  # one step
-    gradients_of_layer_reduce_scatter_at_once_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (dp - 1) / (dp * gradients_of_layer_port)  # all other shards through the port
+    gradients_of_layer_reduce_scatter_at_once_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (replicas - 1) / (gradients_of_layer_port * replicas)  # all other shards through the port
     gradients_of_layer_reduce_scatter_direct_ports = gradients_of_layer_reduce_scatter_at_once_all_gather_bandwidth  # all other shards
-    gradients_of_layer_reduce_scatter_direct = inf if dp > domain_dp else gradients_of_layer_reduce_scatter_direct_latency + gradients_of_layer_reduce_scatter_direct_ports  # everybody to everybody at once
-    gradients_of_layer_reduce_scatter_hierarchical_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
-    gradients_of_layer_reduce_scatter_hierarchical_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    gradients_of_layer_reduce_scatter_hierarchical_latency = gradients_of_layer_reduce_scatter_hierarchical_inside_all_gather_latency + gradients_of_layer_reduce_scatter_hierarchical_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (dp / unit_dp - (0 if unit_dp > domain_dp else 1) if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
-    gradients_of_layer_reduce_scatter_hierarchical_rails_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (dp / domain_dp - 1) / (dp * gradients_of_layer_nic)  # each step passes one shard
+    gradients_of_layer_reduce_scatter_direct = inf if replicas > domain_replicas else gradients_of_layer_reduce_scatter_direct_latency + gradients_of_layer_reduce_scatter_direct_ports  # everybody to everybody at once
+    gradients_of_layer_reduce_scatter_hierarchical_inside_all_gather_latency = domain_latency * (domain_replicas - 1)  # n - 1 steps
+    gradients_of_layer_reduce_scatter_hierarchical_rails_all_gather_latency = nic_latency * (replicas / domain_replicas - 1)  # n - 1 steps
+    gradients_of_layer_reduce_scatter_hierarchical_latency = gradients_of_layer_reduce_scatter_hierarchical_inside_all_gather_latency + gradients_of_layer_reduce_scatter_hierarchical_rails_all_gather_latency + launch_latency + (unit_latency - nic_latency) * (replicas / unit_replicas - (0 if unit_replicas > domain_replicas else 1) if replicas > unit_replicas else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    gradients_of_layer_reduce_scatter_hierarchical_rails_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (replicas / domain_replicas - 1) / (gradients_of_layer_nic * replicas)  # each step passes one shard
     gradients_of_layer_reduce_scatter_hierarchical_nics = gradients_of_layer_reduce_scatter_hierarchical_rails_all_gather_bandwidth  # S/m along each rail
-    gradients_of_layer_reduce_scatter_hierarchical_inside_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (domain_dp - 1) / (domain_dp * gradients_of_layer_port)  # each step passes one shard
+    gradients_of_layer_reduce_scatter_hierarchical_inside_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (domain_replicas - 1) / (domain_replicas * gradients_of_layer_port)  # each step passes one shard
     gradients_of_layer_reduce_scatter_hierarchical_ports = gradients_of_layer_reduce_scatter_hierarchical_inside_all_gather_bandwidth  # the whole array inside the domain
-    gradients_of_layer_reduce_scatter_hierarchical_uplinks = gradient_wire_bytes * layer_parameters * (1 - domain_dp / dp) / (gradients_of_layer_uplink * unit_dp) if dp > unit_dp else 0  # each rail's ring leaves a unit once
-    gradients_of_layer_reduce_scatter_hierarchical = gradients_of_layer_reduce_scatter_hierarchical_latency + gradients_of_layer_reduce_scatter_hierarchical_ports + max(gradients_of_layer_reduce_scatter_hierarchical_nics, gradients_of_layer_reduce_scatter_hierarchical_uplinks) if dp > domain_dp else inf  # rings along the rails, then a ring inside the domain, one after the other
-    gradients_of_layer_reduce_scatter_long_steps_all_gather_latency = gradients_of_layer_rail_latency * ceil_log2(dp / domain_dp)  # log2 n steps, rounded up
+    gradients_of_layer_reduce_scatter_hierarchical_uplinks = gradient_wire_bytes * layer_parameters * (1 - domain_replicas / replicas) / (gradients_of_layer_uplink * unit_replicas) if replicas > unit_replicas else 0  # each rail's ring leaves a unit once
+    gradients_of_layer_reduce_scatter_hierarchical = gradients_of_layer_reduce_scatter_hierarchical_latency + gradients_of_layer_reduce_scatter_hierarchical_ports + max(gradients_of_layer_reduce_scatter_hierarchical_nics, gradients_of_layer_reduce_scatter_hierarchical_uplinks) if replicas > domain_replicas else inf  # rings along the rails, then a ring inside the domain, one after the other
+    gradients_of_layer_reduce_scatter_long_steps_all_gather_latency = gradients_of_layer_rail_latency * ceil_log2(replicas / domain_replicas)  # log2 n steps, rounded up
     gradients_of_layer_reduce_scatter_hierarchical_log_latency = gradients_of_layer_reduce_scatter_hierarchical_inside_all_gather_latency + gradients_of_layer_reduce_scatter_long_steps_all_gather_latency + launch_latency  # m - 1 steps inside, log2 n/m along the rail
-    gradients_of_layer_reduce_scatter_long_steps_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (dp / domain_dp - 1) / (dp * gradients_of_layer_nic)  # the shards doubled in each step
+    gradients_of_layer_reduce_scatter_long_steps_all_gather_bandwidth = gradient_wire_bytes * layer_parameters * (replicas / domain_replicas - 1) / (gradients_of_layer_nic * replicas)  # the shards doubled in each step
     gradients_of_layer_reduce_scatter_hierarchical_log_nics = gradients_of_layer_reduce_scatter_long_steps_all_gather_bandwidth  # S/m along each rail
     gradients_of_layer_reduce_scatter_hierarchical_log_ports = gradients_of_layer_reduce_scatter_hierarchical_ports  # the whole array inside the domain
-    gradients_of_layer_reduce_scatter_hierarchical_log_uplinks = gradient_wire_bytes * layer_parameters * (1 / unit_dp - 1 / dp) / gradients_of_layer_uplink if dp > unit_dp else 0  # the long steps come first, when there is least to send
-    gradients_of_layer_reduce_scatter_hierarchical_log = gradients_of_layer_reduce_scatter_hierarchical_log_latency + gradients_of_layer_reduce_scatter_hierarchical_log_ports + max(gradients_of_layer_reduce_scatter_hierarchical_log_nics, gradients_of_layer_reduce_scatter_hierarchical_log_uplinks) if dp > domain_dp else inf  # as hierarchical, with log2 n/m steps along the rails
-    gradients_of_layer_reduce_scatter_ring_unit_steps = (dp / unit_dp if unit_dp > 1 else dp - 1) if dp > unit_dp else 0  # steps of a ring in rank order between units
-    gradients_of_layer_reduce_scatter_ring_domain_steps = ((dp / domain_dp if domain_dp > 1 else dp - 1) if dp > domain_dp else 0) - gradients_of_layer_reduce_scatter_ring_unit_steps  # steps of a ring in rank order between domains of a unit
-    gradients_of_layer_reduce_scatter_ring_latency = domain_latency * (dp - gradients_of_layer_reduce_scatter_ring_domain_steps - gradients_of_layer_reduce_scatter_ring_unit_steps - 1) + gradients_of_layer_reduce_scatter_ring_domain_steps * nic_latency + gradients_of_layer_reduce_scatter_ring_unit_steps * unit_latency + launch_latency  # n - 1 steps, each at the latency of the level that it crosses
-    gradients_of_layer_reduce_scatter_ring_nics = gradient_wire_bytes * layer_parameters * (dp - 1) / (domain_dp * dp * gradients_of_layer_nic) if dp > domain_dp else 0  # a channel for each NIC
-    gradients_of_layer_reduce_scatter_ring_ports = gradient_wire_bytes * layer_parameters * (dp - 1) * ((domain_dp - 1) / domain_dp if dp > domain_dp else 1) / (dp * gradients_of_layer_port)  # m channels, each leaving the domain from another rank
-    gradients_of_layer_reduce_scatter_ring_uplinks = gradient_wire_bytes * layer_parameters * (dp - 1) / (dp * gradients_of_layer_uplink * unit_dp) if dp > unit_dp else 0  # one way out of a unit
+    gradients_of_layer_reduce_scatter_hierarchical_log_uplinks = gradient_wire_bytes * layer_parameters * (1 / unit_replicas - 1 / replicas) / gradients_of_layer_uplink if replicas > unit_replicas else 0  # the long steps come first, when there is least to send
+    gradients_of_layer_reduce_scatter_hierarchical_log = gradients_of_layer_reduce_scatter_hierarchical_log_latency + gradients_of_layer_reduce_scatter_hierarchical_log_ports + max(gradients_of_layer_reduce_scatter_hierarchical_log_nics, gradients_of_layer_reduce_scatter_hierarchical_log_uplinks) if replicas > domain_replicas else inf  # as hierarchical, with log2 n/m steps along the rails
+    gradients_of_layer_reduce_scatter_ring_unit_steps = (replicas / unit_replicas if unit_replicas > 1 else replicas - 1) if replicas > unit_replicas else 0  # steps of a ring in rank order between units
+    gradients_of_layer_reduce_scatter_ring_domain_steps = ((replicas / domain_replicas if domain_replicas > 1 else replicas - 1) if replicas > domain_replicas else 0) - gradients_of_layer_reduce_scatter_ring_unit_steps  # steps of a ring in rank order between domains of a unit
+    gradients_of_layer_reduce_scatter_ring_latency = domain_latency * (replicas - gradients_of_layer_reduce_scatter_ring_domain_steps - gradients_of_layer_reduce_scatter_ring_unit_steps - 1) + gradients_of_layer_reduce_scatter_ring_domain_steps * nic_latency + gradients_of_layer_reduce_scatter_ring_unit_steps * unit_latency + launch_latency  # n - 1 steps, each at the latency of the level that it crosses
+    gradients_of_layer_reduce_scatter_ring_nics = gradient_wire_bytes * layer_parameters * (replicas - 1) / (domain_replicas * gradients_of_layer_nic * replicas) if replicas > domain_replicas else 0  # a channel for each NIC
+    gradients_of_layer_reduce_scatter_ring_ports = gradient_wire_bytes * layer_parameters * (replicas - 1) * ((domain_replicas - 1) / domain_replicas if replicas > domain_replicas else 1) / (gradients_of_layer_port * replicas)  # m channels, each leaving the domain from another rank
+    gradients_of_layer_reduce_scatter_ring_uplinks = gradient_wire_bytes * layer_parameters * (replicas - 1) / (gradients_of_layer_uplink * replicas * unit_replicas) if replicas > unit_replicas else 0  # one way out of a unit
     gradients_of_layer_reduce_scatter_ring = gradients_of_layer_reduce_scatter_ring_latency + max(gradients_of_layer_reduce_scatter_ring_ports, gradients_of_layer_reduce_scatter_ring_nics, gradients_of_layer_reduce_scatter_ring_uplinks)  # one flat ring in rank order, m channels
-    gradients_of_layer_reduce_scatter = min(gradients_of_layer_reduce_scatter_ring, gradients_of_layer_reduce_scatter_hierarchical, gradients_of_layer_reduce_scatter_hierarchical_log, gradients_of_layer_reduce_scatter_bruck, gradients_of_layer_reduce_scatter_direct) if dp > 1 else 0  # by the fastest algorithm
-    weights_of_layer_rail_latency = unit_latency if dp > unit_dp else nic_latency  # one step between the farthest ranks of a rail
-    weights_of_layer_slowest_latency = weights_of_layer_rail_latency if dp > domain_dp else domain_latency  # one step at the slowest level spanned
-    weights_of_layer_all_gather_flat_all_gather_latency = weights_of_layer_slowest_latency * ceil_log2(dp)  # log2 n steps, rounded up
+    gradients_of_layer_reduce_scatter = min(gradients_of_layer_reduce_scatter_ring, gradients_of_layer_reduce_scatter_hierarchical, gradients_of_layer_reduce_scatter_hierarchical_log, gradients_of_layer_reduce_scatter_bruck, gradients_of_layer_reduce_scatter_direct) if replicas > 1 else 0  # by the fastest algorithm
+    weights_of_layer_rail_latency = unit_latency if replicas > unit_replicas else nic_latency  # one step between the farthest ranks of a rail
+    weights_of_layer_slowest_latency = weights_of_layer_rail_latency if replicas > domain_replicas else domain_latency  # one step at the slowest level spanned
+    weights_of_layer_all_gather_flat_all_gather_latency = weights_of_layer_slowest_latency * ceil_log2(replicas)  # log2 n steps, rounded up
     weights_of_layer_all_gather_bruck_latency = launch_latency + weights_of_layer_all_gather_flat_all_gather_latency  # log2 n steps
     weights_of_layer_nic = nic_per_chip * nic_share  # what a rank's fair share of the NICs attains, one way
     weights_of_layer_link = domain_bandwidth * domain_share  # what a port (of a mesh: a link) attains
-    weights_of_layer_port = weights_of_layer_link if domain_kind == 0 else weights_of_layer_link * max(domain_dp - 1, 1)  # what a rank attains into its fast domain, one way
+    weights_of_layer_port = weights_of_layer_link if domain_kind == 0 else weights_of_layer_link * max(domain_replicas - 1, 1)  # what a rank attains into its fast domain, one way
     weights_of_layer_uplink = weights_of_layer_nic / unit_oversubscription  # what its fair share of the unit's uplinks attains, one way
-    weights_of_layer_slowest_bandwidth = (weights_of_layer_uplink if dp > unit_dp else weights_of_layer_nic) if dp > domain_dp else weights_of_layer_port  # what a rank attains at the slowest level spanned
-    weights_of_layer_all_gather_flat_all_gather_bandwidth = element_size * layer_parameters * (dp - 1) / (dp * weights_of_layer_slowest_bandwidth)  # the shards doubled in each step
+    weights_of_layer_slowest_bandwidth = (weights_of_layer_uplink if replicas > unit_replicas else weights_of_layer_nic) if replicas > domain_replicas else weights_of_layer_port  # what a rank attains at the slowest level spanned
+    weights_of_layer_all_gather_flat_all_gather_bandwidth = element_size * layer_parameters * (replicas - 1) / (replicas * weights_of_layer_slowest_bandwidth)  # the shards doubled in each step
     weights_of_layer_all_gather_bruck_slowest = weights_of_layer_all_gather_flat_all_gather_bandwidth  # all other shards at the slowest level
     weights_of_layer_all_gather_bruck = weights_of_layer_all_gather_bruck_latency + weights_of_layer_all_gather_bruck_slowest  # the shards doubled in each step
-    weights_of_layer_all_gather_at_once_all_gather_latency = domain_latency if dp > 1 else 0  # one step
+    weights_of_layer_all_gather_at_once_all_gather_latency = domain_latency if replicas > 1 else 0  # one step
     weights_of_layer_all_gather_direct_latency = launch_latency + weights_of_layer_all_gather_at_once_all_gather_latency  # one step
-    weights_of_layer_all_gather_at_once_all_gather_bandwidth = element_size * layer_parameters * (dp - 1) / (dp * weights_of_layer_port)  # all other shards through the port
+    weights_of_layer_all_gather_at_once_all_gather_bandwidth = element_size * layer_parameters * (replicas - 1) / (replicas * weights_of_layer_port)  # all other shards through the port
     weights_of_layer_all_gather_direct_ports = weights_of_layer_all_gather_at_once_all_gather_bandwidth  # all other shards
-    weights_of_layer_all_gather_direct = inf if dp > domain_dp else weights_of_layer_all_gather_direct_latency + weights_of_layer_all_gather_direct_ports  # everybody to everybody at once
-    weights_of_layer_all_gather_hierarchical_inside_all_gather_latency = domain_latency * (domain_dp - 1)  # n - 1 steps
-    weights_of_layer_all_gather_hierarchical_rails_all_gather_latency = nic_latency * (dp / domain_dp - 1)  # n - 1 steps
-    weights_of_layer_all_gather_hierarchical_latency = launch_latency + weights_of_layer_all_gather_hierarchical_inside_all_gather_latency + weights_of_layer_all_gather_hierarchical_rails_all_gather_latency + (unit_latency - nic_latency) * (dp / unit_dp - (0 if unit_dp > domain_dp else 1) if dp > unit_dp else 0)  # m - 1 steps inside, n/m - 1 along the rail
-    weights_of_layer_all_gather_hierarchical_rails_all_gather_bandwidth = element_size * layer_parameters * (dp / domain_dp - 1) / (dp * weights_of_layer_nic)  # each step passes one shard
+    weights_of_layer_all_gather_direct = inf if replicas > domain_replicas else weights_of_layer_all_gather_direct_latency + weights_of_layer_all_gather_direct_ports  # everybody to everybody at once
+    weights_of_layer_all_gather_hierarchical_inside_all_gather_latency = domain_latency * (domain_replicas - 1)  # n - 1 steps
+    weights_of_layer_all_gather_hierarchical_rails_all_gather_latency = nic_latency * (replicas / domain_replicas - 1)  # n - 1 steps
+    weights_of_layer_all_gather_hierarchical_latency = launch_latency + weights_of_layer_all_gather_hierarchical_inside_all_gather_latency + weights_of_layer_all_gather_hierarchical_rails_all_gather_latency + (unit_latency - nic_latency) * (replicas / unit_replicas - (0 if unit_replicas > domain_replicas else 1) if replicas > unit_replicas else 0)  # m - 1 steps inside, n/m - 1 along the rail
+    weights_of_layer_all_gather_hierarchical_rails_all_gather_bandwidth = element_size * layer_parameters * (replicas / domain_replicas - 1) / (replicas * weights_of_layer_nic)  # each step passes one shard
     weights_of_layer_all_gather_hierarchical_nics = weights_of_layer_all_gather_hierarchical_rails_all_gather_bandwidth  # S/m along each rail
-    weights_of_layer_all_gather_hierarchical_inside_all_gather_bandwidth = element_size * layer_parameters * (domain_dp - 1) / (domain_dp * weights_of_layer_port)  # each step passes one shard
+    weights_of_layer_all_gather_hierarchical_inside_all_gather_bandwidth = element_size * layer_parameters * (domain_replicas - 1) / (domain_replicas * weights_of_layer_port)  # each step passes one shard
     weights_of_layer_all_gather_hierarchical_ports = weights_of_layer_all_gather_hierarchical_inside_all_gather_bandwidth  # the whole array inside the domain
-    weights_of_layer_all_gather_hierarchical_uplinks = element_size * layer_parameters * (1 - domain_dp / dp) / (unit_dp * weights_of_layer_uplink) if dp > unit_dp else 0  # each rail's ring leaves a unit once
-    weights_of_layer_all_gather_hierarchical = weights_of_layer_all_gather_hierarchical_latency + weights_of_layer_all_gather_hierarchical_ports + max(weights_of_layer_all_gather_hierarchical_nics, weights_of_layer_all_gather_hierarchical_uplinks) if dp > domain_dp else inf  # rings along the rails, then a ring inside the domain, one after the other
-    weights_of_layer_all_gather_long_steps_all_gather_latency = weights_of_layer_rail_latency * ceil_log2(dp / domain_dp)  # log2 n steps, rounded up
+    weights_of_layer_all_gather_hierarchical_uplinks = element_size * layer_parameters * (1 - domain_replicas / replicas) / (unit_replicas * weights_of_layer_uplink) if replicas > unit_replicas else 0  # each rail's ring leaves a unit once
+    weights_of_layer_all_gather_hierarchical = weights_of_layer_all_gather_hierarchical_latency + weights_of_layer_all_gather_hierarchical_ports + max(weights_of_layer_all_gather_hierarchical_nics, weights_of_layer_all_gather_hierarchical_uplinks) if replicas > domain_replicas else inf  # rings along the rails, then a ring inside the domain, one after the other
+    weights_of_layer_all_gather_long_steps_all_gather_latency = weights_of_layer_rail_latency * ceil_log2(replicas / domain_replicas)  # log2 n steps, rounded up
     weights_of_layer_all_gather_hierarchical_log_latency = launch_latency + weights_of_layer_all_gather_hierarchical_inside_all_gather_latency + weights_of_layer_all_gather_long_steps_all_gather_latency  # m - 1 steps inside, log2 n/m along the rail
-    weights_of_layer_all_gather_long_steps_all_gather_bandwidth = element_size * layer_parameters * (dp / domain_dp - 1) / (dp * weights_of_layer_nic)  # the shards doubled in each step
+    weights_of_layer_all_gather_long_steps_all_gather_bandwidth = element_size * layer_parameters * (replicas / domain_replicas - 1) / (replicas * weights_of_layer_nic)  # the shards doubled in each step
     weights_of_layer_all_gather_hierarchical_log_nics = weights_of_layer_all_gather_long_steps_all_gather_bandwidth  # S/m along each rail
     weights_of_layer_all_gather_hierarchical_log_ports = weights_of_layer_all_gather_hierarchical_ports  # the whole array inside the domain
-    weights_of_layer_all_gather_hierarchical_log_uplinks = element_size * layer_parameters * (1 / unit_dp - 1 / dp) / weights_of_layer_uplink if dp > unit_dp else 0  # the long steps come first, when there is least to send
-    weights_of_layer_all_gather_hierarchical_log = weights_of_layer_all_gather_hierarchical_log_latency + weights_of_layer_all_gather_hierarchical_log_ports + max(weights_of_layer_all_gather_hierarchical_log_nics, weights_of_layer_all_gather_hierarchical_log_uplinks) if dp > domain_dp else inf  # as hierarchical, with log2 n/m steps along the rails
-    weights_of_layer_all_gather_ring_unit_steps = (dp / unit_dp if unit_dp > 1 else dp - 1) if dp > unit_dp else 0  # steps of a ring in rank order between units
-    weights_of_layer_all_gather_ring_domain_steps = ((dp / domain_dp if domain_dp > 1 else dp - 1) if dp > domain_dp else 0) - weights_of_layer_all_gather_ring_unit_steps  # steps of a ring in rank order between domains of a unit
-    weights_of_layer_all_gather_ring_latency = domain_latency * (dp - weights_of_layer_all_gather_ring_domain_steps - weights_of_layer_all_gather_ring_unit_steps - 1) + launch_latency + nic_latency * weights_of_layer_all_gather_ring_domain_steps + unit_latency * weights_of_layer_all_gather_ring_unit_steps  # n - 1 steps, each at the latency of the level that it crosses
-    weights_of_layer_all_gather_ring_nics = element_size * layer_parameters * (dp - 1) / (domain_dp * dp * weights_of_layer_nic) if dp > domain_dp else 0  # a channel for each NIC
-    weights_of_layer_all_gather_ring_ports = element_size * layer_parameters * (dp - 1) * ((domain_dp - 1) / domain_dp if dp > domain_dp else 1) / (dp * weights_of_layer_port)  # m channels, each leaving the domain from another rank
-    weights_of_layer_all_gather_ring_uplinks = element_size * layer_parameters * (dp - 1) / (dp * unit_dp * weights_of_layer_uplink) if dp > unit_dp else 0  # one way out of a unit
+    weights_of_layer_all_gather_hierarchical_log_uplinks = element_size * layer_parameters * (1 / unit_replicas - 1 / replicas) / weights_of_layer_uplink if replicas > unit_replicas else 0  # the long steps come first, when there is least to send
+    weights_of_layer_all_gather_hierarchical_log = weights_of_layer_all_gather_hierarchical_log_latency + weights_of_layer_all_gather_hierarchical_log_ports + max(weights_of_layer_all_gather_hierarchical_log_nics, weights_of_layer_all_gather_hierarchical_log_uplinks) if replicas > domain_replicas else inf  # as hierarchical, with log2 n/m steps along the rails
+    weights_of_layer_all_gather_ring_unit_steps = (replicas / unit_replicas if unit_replicas > 1 else replicas - 1) if replicas > unit_replicas else 0  # steps of a ring in rank order between units
+    weights_of_layer_all_gather_ring_domain_steps = ((replicas / domain_replicas if domain_replicas > 1 else replicas - 1) if replicas > domain_replicas else 0) - weights_of_layer_all_gather_ring_unit_steps  # steps of a ring in rank order between domains of a unit
+    weights_of_layer_all_gather_ring_latency = domain_latency * (replicas - weights_of_layer_all_gather_ring_domain_steps - weights_of_layer_all_gather_ring_unit_steps - 1) + launch_latency + nic_latency * weights_of_layer_all_gather_ring_domain_steps + unit_latency * weights_of_layer_all_gather_ring_unit_steps  # n - 1 steps, each at the latency of the level that it crosses
+    weights_of_layer_all_gather_ring_nics = element_size * layer_parameters * (replicas - 1) / (domain_replicas * replicas * weights_of_layer_nic) if replicas > domain_replicas else 0  # a channel for each NIC
+    weights_of_layer_all_gather_ring_ports = element_size * layer_parameters * (replicas - 1) * ((domain_replicas - 1) / domain_replicas if replicas > domain_replicas else 1) / (replicas * weights_of_layer_port)  # m channels, each leaving the domain from another rank
+    weights_of_layer_all_gather_ring_uplinks = element_size * layer_parameters * (replicas - 1) / (replicas * unit_replicas * weights_of_layer_uplink) if replicas > unit_replicas else 0  # one way out of a unit
     weights_of_layer_all_gather_ring = weights_of_layer_all_gather_ring_latency + max(weights_of_layer_all_gather_ring_ports, weights_of_layer_all_gather_ring_nics, weights_of_layer_all_gather_ring_uplinks)  # one flat ring in rank order, m channels
-    weights_of_layer_all_gather = min(weights_of_layer_all_gather_ring, weights_of_layer_all_gather_hierarchical, weights_of_layer_all_gather_hierarchical_log, weights_of_layer_all_gather_bruck, weights_of_layer_all_gather_direct) if dp > 1 else 0  # by the fastest algorithm
+    weights_of_layer_all_gather = min(weights_of_layer_all_gather_ring, weights_of_layer_all_gather_hierarchical, weights_of_layer_all_gather_hierarchical_log, weights_of_layer_all_gather_bruck, weights_of_layer_all_gather_direct) if replicas > 1 else 0  # by the fastest algorithm
     sharded_backward = fsdp_wire_factor * (gradients_of_layer_reduce_scatter + weights_of_layer_all_gather) if weights_sharded > 0 else 0  # of a layer and micro-batch, backward
     sharded_forward = fsdp_wire_factor * weights_of_layer_all_gather if weights_sharded > 0 else 0  # of a layer and micro-batch, forward
     tables_head_backward = fsdp_wire_factor * gradients_of_layer_reduce_scatter * head_on_rank / layer_parameters if weights_sharded > 0 else 0  # of the head and a micro-batch, backward
@@ -577,13 +836,50 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     sharded_exposed_forward = sharded_forward - fsdp_hidden_share * min(sharded_forward, layer_forward)  # what shows of it, forward
     layer_time = layer_backward + layer_forward + sharded_exposed_backward + sharded_exposed_forward  # a layer, both ways
     all_stages = last_work + layer_time * layers  # a micro-batch on all stages together
+    pipeline_backward = layer_backward  # backward of a micro-batch in a layer
+    pipeline_plain_gaps = pp - 1 if schedule in {0, 2} else (pp - 1) / virtual_stages if schedule == 1 else (pp + (virtual_stages - 1) * max(0, pp - micro_batches) - 1) / virtual_stages if schedule == 3 else 0  # micro-batches that a rank could do while it waits, of schedules with whole backward passes; none where the pipeline never drains
+    pipeline_chimera_longer = max(layer_forward, pipeline_backward)  # the longer of the two passes
+    pipeline_chimera_unlike = 2 * pipeline_chimera_longer - layer_forward - pipeline_backward  # how F and B differ
+    pipeline_chimera_bubble = pipeline_chimera_longer * (micro_batches - 2) + (layer_forward + pipeline_backward) * (pp - micro_batches) if micro_batches <= pp else (pp - 2) * (pipeline_chimera_longer + pipeline_chimera_unlike * (micro_batches / pp - 1))  # idle time
+    layer_weight_gradient = accumulation_accumulation + weight_gradient_compute  # of this, what the gradient of the inputs does not wait for
+    pipeline_dual_fold = 2 if schedule == 13 else 1  # stages of a way on a rank
+    pipeline_dual_p = pipeline_dual_fold * pp  # stages of a way
+    pipeline_dual_backward_first = layer_forward * pipeline_dual_p + 3 * pipeline_dual_p * (layer_backward - layer_weight_gradient) / 2  # filling and draining, the wait being for I
+    pipeline_dual_forward_first = 3 * layer_forward * pipeline_dual_p / 2 + (pipeline_dual_p + 1) * (layer_backward - layer_weight_gradient)  # filling and draining, the wait being for F
+    pipeline_dual_half_weights = layer_weight_gradient * (pipeline_dual_p / 2 - 1)  # W that have waited for half a pipeline
+    pipeline_dual_weights_alone = layer_forward * pipeline_dual_p + pipeline_dual_half_weights + (pipeline_dual_p + 1) * (layer_backward - layer_weight_gradient)  # filling and draining, the wait being for W
+    pipeline_dual_weights_last = 3 * layer_forward * pipeline_dual_p / 2 + pipeline_dual_half_weights + (pipeline_dual_p / 2 + 2) * (layer_backward - layer_weight_gradient)  # filling and draining, the wait being for F and W
+    pipeline_dual_filling = max(pipeline_dual_forward_first, pipeline_dual_backward_first, pipeline_dual_weights_last, pipeline_dual_weights_alone)  # filling and draining
+    pipeline_dual_m = micro_batches * pipeline_dual_fold  # micro-batches as if no rank were folded
+    pipeline_dual_whole = layer_backward + layer_forward  # a micro-batch on a rank, nothing paired
+    pipeline_dual_bubble = (3 * layer_weight_gradient + pipeline_dual_filling - pipeline_dual_whole * (pipeline_dual_p / 2 + 2) - (pipeline_dual_m - pipeline_dual_p / 2 - 2) * (pipeline_dual_whole - layer_forward - pipeline_backward)) / pipeline_dual_fold  # idle time, less what pairs save
+    pipeline_folded_unlike = max(layer_backward - layer_forward - layer_weight_gradient, layer_forward + layer_weight_gradient - layer_backward)  # how F and I differ
+    pipeline_folded_v_half = micro_batches * max(0, pipeline_folded_unlike - layer_weight_gradient / 2) + max(0, (layer_forward * (pp - (1 if 2 * floor(pp / 2) < pp else 3)) + 3 * (pp - 1) * (layer_backward - layer_weight_gradient) - layer_weight_gradient * pp) / 2)  # bubble of V-Half, with half of 1F1B's activations
+    pipeline_folded_v_min = micro_batches * max(0, 3 * max(layer_forward, layer_backward - layer_weight_gradient) - layer_backward - layer_forward) + (layer_backward + layer_forward - layer_weight_gradient) * (4 * pp - (5 if 3 * floor(pp / 3) < pp else 7)) / 4  # bubble of V-Min, with a third of 1F1B's activations: it loses in every micro-batch unless F, I and W are alike
+    pipeline_folded_late_weights = layer_weight_gradient * (pp / 2 - 1)  # what half a pipeline of W takes
+    pipeline_folded_zb_v = max((pp - 1) * (layer_backward - layer_weight_gradient) / 2, layer_forward * (2 * pp - 3) / 2 - (pp / 2 - 1) * (layer_backward - layer_weight_gradient), (pp - 1) * (layer_backward - 2 * layer_weight_gradient), layer_backward / 2 + pipeline_folded_late_weights - layer_weight_gradient / 2, layer_forward / 2 + pipeline_folded_late_weights, layer_backward / 2 + layer_forward * (2 * pp - 3) / 2 - layer_weight_gradient * (pp - 1) - layer_weight_gradient / 2)  # bubble of ZB-V; zero only if every rank steps its optimizer alone
+    pipeline_folded_bubble = pipeline_folded_zb_v if schedule == 9 else pipeline_folded_v_half if schedule == 10 else pipeline_folded_v_min if schedule == 11 else 0  # idle time of these schedules, 0 of others
+    pipeline_zero_bubble_both_ways = (pp - 1) * (layer_backward + layer_forward - layer_weight_gradient)  # to fill and to drain with F and I
+    pipeline_zero_bubble_least = min(layer_forward, layer_backward - layer_weight_gradient, layer_weight_gradient)  # what one delayed W can fill, at the least
+    pipeline_zero_bubble_filled = min(micro_batches - 1, pp - 1)  # gaps that a delayed W fills
+    pipeline_zero_bubble_one_warm_up = pipeline_zero_bubble_both_ways - pipeline_zero_bubble_filled * pipeline_zero_bubble_least  # bubble of ZB-H1 and ZB-1p, with no more in flight than 1F1B
+    pipeline_zero_bubble_drain = layer_forward * (pp - 1)  # what no W fills, as the last stage starts late
+    pipeline_zero_bubble_searched = max(pipeline_zero_bubble_drain, pipeline_zero_bubble_both_ways - layer_weight_gradient * (micro_batches - 1))  # bubble of ZB-2p, searched for under the same limit of memory
+    pipeline_zero_bubble_filled_twice = min(micro_batches - 1, 2 * (pp - 1))  # gaps that a delayed W of ZB-H2 fills
+    pipeline_zero_bubble_pairs_filled = floor(pipeline_zero_bubble_filled_twice / 2)  # of them in pairs, on the way forth and back
+    pipeline_zero_bubble_two_warm_ups = pipeline_zero_bubble_both_ways - min(layer_weight_gradient * pipeline_zero_bubble_filled_twice, pipeline_zero_bubble_least * (pipeline_zero_bubble_filled_twice - 2 * pipeline_zero_bubble_pairs_filled) + pipeline_zero_bubble_pairs_filled * (layer_backward - layer_weight_gradient))  # bubble of ZB-H2, with twice as much in flight
+    pipeline_zero_bubble_bubble = pipeline_zero_bubble_one_warm_up if schedule in {4, 6} else pipeline_zero_bubble_two_warm_ups if schedule == 5 else pipeline_zero_bubble_searched if schedule == 7 else (pipeline_zero_bubble_both_ways - pipeline_zero_bubble_least * (pp - 1)) / virtual_stages if schedule == 8 else 0  # idle time of these schedules, 0 of others
+    pipeline_split_bubble = pipeline_folded_bubble if schedule in {9, 10, 11} else pipeline_dual_bubble if schedule in {12, 13} else pipeline_chimera_bubble if schedule == 14 else pipeline_zero_bubble_bubble  # idle time as layers would take it, of the other schedules
+    pipeline_gaps = pipeline_plain_gaps + (pipeline_split_bubble / (layer_forward + pipeline_backward) if layer_forward + pipeline_backward > 0 else 0)  # micro-batches that a rank could do while it waits
+    pipeline_gaps_for_each = pipeline_gaps / max(1, pp - 1)  # of these for each other rank
     most_layers = max(stage_layers[i_stage] for i_stage in range(3))  # layers of the fullest stage
     full_stage_time = layer_time * most_layers  # a micro-batch on the fullest stage, both ways
-    head_layers = sum(has_head[i_stage] * stage_layers[i_stage] for i_stage in range(3))  # layers of the stage with the head
-    head_stage_time = head_layers * layer_time + last_work  # a micro-batch on the stage with the head
+    head_share = 1 / weight_copies  # share of the micro-batches whose head a rank with a head has
+    head_layers = head_share * sum(has_head[i_stage] * stage_layers[i_stage] for i_stage in range(3))  # layers of the stage with the head
+    head_stage_time = head_layers * layer_time + head_share * last_work  # a micro-batch on the stage with the head
     slowest_stage = max(full_stage_time, head_stage_time)  # a micro-batch on the slowest stage
-    pipeline_bubble = (all_stages - slowest_stage) / virtual_stages  # idle time of the slowest stage: (p - 1) times the mean share of the others, over v
-    pipeline_busy = micro_batches * slowest_stage  # work of the slowest stage
+    pipeline_bubble = pipeline_gaps_for_each * (all_stages - slowest_stage)  # idle time of the slowest rank: that of equal ranks, at the mean share of the others
+    pipeline_busy = micro_batches * slowest_stage  # work of the slowest rank
     along_pp_rail_latency = unit_latency if pp > unit_pp else nic_latency  # one step between the farthest ranks of a rail
     along_pp_slowest_latency = along_pp_rail_latency if pp > domain_pp else domain_latency  # one step at the slowest level spanned
     along_pp_send_recv_direct_latency = along_pp_slowest_latency + launch_latency  # one step
@@ -595,31 +891,47 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     along_pp_send_recv_direct_uplinks = hidden_state_bytes / (along_pp_uplink * sequence_split * unit_pp) if pp > unit_pp else 0  # to a rank of another unit, one of each u
     along_pp_send_recv_direct = along_pp_send_recv_direct_latency + max(along_pp_send_recv_direct_ports, along_pp_send_recv_direct_nics, along_pp_send_recv_direct_uplinks)  # one message a rank
     along_pp_send_recv = along_pp_send_recv_direct if pp > 1 else 0  # from each rank to the next, over the slowest link between
+    pipeline_chimera_sends = micro_batches * (2 * (1 - 2 / pp)) + pp - 1  # messages that show
+    pipeline_dual_later_sends = pipeline_dual_p / 2 - 1 if pipeline_dual_backward_first >= pipeline_dual_filling else (0 if max(pipeline_dual_forward_first, pipeline_dual_weights_alone) == pipeline_dual_filling else 1 - pipeline_dual_p / 2)  # further messages that show where the wait is for I, or fewer where it is for W
+    pipeline_dual_sends = micro_batches * (pp - 1) / pp + pipeline_dual_later_sends + 3 * pp / 2 - 3 if schedule == 12 else micro_batches * (2 * (pp - 1)) / pp + 2 * pp - 4 if schedule == 13 else 0  # messages that show
+    pipeline_folded_sends = 5 * pp - 7 if schedule == 9 else 2 * (3 * pp - 1) if schedule == 10 else micro_batches * (2 * (3 - 4 / pp)) if schedule == 11 else 0  # messages that show
+    pipeline_plain_sends = 0 if schedule == 0 else micro_batches * (2 * (pp - 1)) / pp if schedule in {15, 16} else 2 * (pp - 1)  # asynchronous messages that show of schedules with whole backward passes, turns between chunks apart
+    pipeline_zero_bubble_line_sends = 2 * (pp + min(max(micro_batches - 2, 0), pp - 1) - 1)  # messages of ZB-H1 that show
+    pipeline_zero_bubble_sends = pipeline_zero_bubble_line_sends if schedule in {4, 6} else (pp - 1) * (2 if layer_backward - layer_weight_gradient >= 2 * layer_weight_gradient else 1) if schedule == 5 else (pp - 1) * (2 if (pp - 1) * (layer_backward - layer_weight_gradient) >= layer_weight_gradient * (micro_batches - 1) else 1) if schedule == 7 else pp * (virtual_stages - 1) + 4 * pp - 4 if schedule == 8 else 0  # messages that show
+    pipeline_async_sends = pipeline_zero_bubble_sends if schedule in {4, 5, 6, 7, 8} else pipeline_folded_sends if schedule in {9, 10, 11} else pipeline_dual_sends if schedule in {12, 13} else pipeline_chimera_sends if schedule == 14 else pipeline_plain_sends  # asynchronous messages that show, turns between chunks apart
     pipeline_blocking_sends = 2 * (pp - 1) if micro_batches <= 1 else (micro_batches + 1 if pp == 2 else 2 * micro_batches + 2 * pp - 5)  # exchanges of plain 1F1B that show: Megatron does not overlap them
-    pipeline_chunk = (layer_backward * mean_layers + layer_forward * mean_layers) / virtual_stages  # forward and backward of the average chunk
-    pipeline_chunk_cover = min(layer_forward * mean_layers, layer_backward * mean_layers) / virtual_stages  # the pass that has to hide a message
-    pipeline_stalled_chunk = max(pipeline_chunk, along_pp_send_recv + pipeline_chunk_cover, (along_pp_send_recv * (2 * (pp - 1)) + pipeline_chunk * pp) / (2 * pp - 1))  # the same where a message takes longer than the pass that should hide it
-    pipeline_interleaved_stall = virtual_stages * (pipeline_stalled_chunk - pipeline_chunk) * max(0, micro_batches - pp) if along_pp_send_recv > pipeline_chunk_cover else 0  # steady state of interleaving waiting for messages
-    pipeline_sends = (along_pp_send_recv * pipeline_blocking_sends if schedule == 0 else 2 * along_pp_send_recv * send_exposed_share * (pp * virtual_stages - 1) + pipeline_interleaved_stall) if pp > 1 else 0  # messages that show
+    pipeline_whole_group = micro_batches if schedule == 3 else min(group_size if group_size > 0 else pp, micro_batches)  # micro-batches of a group (g); breadth-first takes all at once
+    pipeline_rest = micro_batches - pipeline_whole_group * floor(micro_batches / pipeline_whole_group)  # left over for a last group
+    pipeline_last_group = pipeline_rest if pipeline_rest > 0 else pipeline_whole_group  # micro-batches of the last group
+    pipeline_turn_sends = pp * (virtual_stages - 1) * ((1 if pipeline_last_group <= pp else 0) + (1 if pipeline_whole_group <= pp else 0)) if schedule in {1, 3} else 0  # messages that show when a group comes back to a rank for its next chunk, on the way forth and back
+    pipeline_send_count = send_exposed_share * (pipeline_async_sends + pipeline_turn_sends) + (pipeline_blocking_sends if schedule == 0 else 0) if pp > 1 else 0  # messages that show, but for stalls
+    pipeline_chunk = mean_layers * (layer_forward + pipeline_backward) / virtual_stages  # forward and backward of the average chunk
+    pipeline_chunk_cover = mean_layers * min(layer_forward, pipeline_backward) / virtual_stages  # the pass that has to hide a message
+    pipeline_stalled_chunk = max(pipeline_chunk, along_pp_send_recv + pipeline_chunk_cover, (along_pp_send_recv * (2 * (pp - 1)) + pipeline_chunk * pp) / (2 * pp - 1))  # a chunk where a message takes longer than the pass that should hide it
+    pipeline_stalls = virtual_stages * max(0, micro_batches - pp) if schedule == 1 else 0  # chunks of a steady interleaved pipeline
+    pipeline_stall = pipeline_stalls * (pipeline_stalled_chunk - pipeline_chunk) if along_pp_send_recv > pipeline_chunk_cover else 0  # steady state of interleaving waiting for messages
+    pipeline_sends = along_pp_send_recv * pipeline_send_count + pipeline_stall  # messages that show
     pipeline_total = pipeline_bubble + pipeline_busy + pipeline_sends  # all micro-batches through the pipeline
-    step_time = accumulation_update + exposed_sync + pipeline_total + step_overhead  # one optimizer step
+    step_time = exposed_sync + optimizer + pipeline_total + step_overhead  # one optimizer step
     head_is_slowest = 1 if head_stage_time >= full_stage_time else 0  # 1 when the stage with the head is
     slowest_layers = head_layers if head_is_slowest > 0 else most_layers  # layers of the slowest stage
     layer_passes = micro_batches * slowest_layers  # layers that the slowest stage runs in a step
     time_matmul = layer_passes * (matmul_backward + matmul_forward)  # weight products
     time_attention = layer_passes * (attention_backward + attention_forward)  # attention
     time_elementwise = layer_passes * (accumulation_accumulation + between_backward + between_forward)  # norms, activations, residuals, accumulation of gradients
-    time_loss = head_is_slowest * loss_compute * micro_batches  # head and loss, where the slowest stage has them
+    time_loss = head_is_slowest * head_share * loss_compute * micro_batches  # head and loss, where the slowest stage has them
     time_recompute = layer_passes * recomputed_compute  # forward work run again
-    time_tp = layer_passes * (recomputed_exposed + tensor_exposed_backward + tensor_exposed_forward)  # tensor-parallel traffic
-    time_fsdp = head_is_slowest * micro_batches * tables_exposed + layer_passes * (sharded_exposed_backward + sharded_exposed_forward)  # FSDP traffic
+    time_tp = layer_passes * (tensor_exposed_backward + tensor_exposed_forward * (repeated + 1))  # tensor-parallel traffic
+    time_cp = layer_passes * (context_exposed_backward + context_exposed_forward * (repeated + 1))  # context-parallel traffic
+    time_fsdp = head_is_slowest * head_share * micro_batches * tables_exposed + layer_passes * (sharded_exposed_backward + sharded_exposed_forward)  # FSDP traffic
     time_pp = pipeline_sends  # messages between stages
     time_dp = exposed_sync  # gradient and weight traffic
     time_bubble = pipeline_bubble  # pipeline bubble
-    time_optimizer = accumulation_update  # optimizer
+    time_optimizer = optimizer  # optimizer
     time_other = step_overhead  # data, logging, clipping
-    total_tp = layer_passes * (tensor_backward + tensor_forward + (0 if recompute == 0 else 0 if recompute == 1 else tensor_forward))  # tensor-parallel traffic, hidden or not
-    total_fsdp = head_is_slowest * micro_batches * tables_total + layer_passes * (sharded_backward + sharded_forward)  # FSDP traffic, hidden or not
+    total_tp = layer_passes * (tensor_backward + tensor_forward * (repeated + 1))  # tensor-parallel traffic, hidden or not
+    total_cp = layer_passes * (context_backward + context_forward * (repeated + 1))  # context-parallel traffic, hidden or not
+    total_fsdp = head_is_slowest * head_share * micro_batches * tables_total + layer_passes * (sharded_backward + sharded_forward)  # FSDP traffic, hidden or not
     total_dp = sync_gradient + sync_weight  # gradient and weight traffic, hidden or not
     total_pp = 2 * along_pp_send_recv * micro_batches * virtual_stages if pp > 1 else 0  # messages of one stage, forward and backward, hidden or not
     step_tokens = global_batch * sequence_length  # tokens of a step
@@ -642,7 +954,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     projection_flops = 2 * attention_layers * attention_matrices  # projections of all attention layers, forward
     recurrent_key_size = recurrent_groups * state_size  # features of all keys, or queries
     recurrent_value_size = recurrent_head_size * recurrent_heads  # value features of all heads
-    recurrent_matrices = hidden_size * (2 * recurrent_key_size + 3 * recurrent_value_size + (0 if recurrent_kind == 0 else recurrent_heads if recurrent_kind == 1 else 2 * recurrent_heads if recurrent_kind == 2 else 0))  # value, gate, output, key and query; steps and decays of each head
+    recurrent_matrices = hidden_size * (2 * recurrent_key_size + 3 * recurrent_value_size + (recurrent_heads if recurrent_kind == 1 else 2 * recurrent_heads if recurrent_kind == 2 else 0))  # value, gate, output, key and query; steps and decays of each head
     recurrent_flops = 2 * recurrent_layers * recurrent_matrices  # projections of all recurrent layers, forward
     matmul_flops = expert_flops + ffn_flops + head_flops + projection_flops + recurrent_flops  # all weights, forward
     forward_flops = attention_flops + matmul_flops  # one forward pass, attention in full

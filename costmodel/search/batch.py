@@ -26,7 +26,7 @@ class Batch:
         """The nearest number of sequences that the layout divides; exact counts are left for the rules to judge."""
         if self.sequences:
             return self.sequences
-        unit = layout.dp * layout.micro_batch_size * (layout.pp if layout.schedule == "interleaved" else 1)
+        unit = layout.dp * layout.micro_batch_size * (layout.pp if layout.schedule != "1f1b" else 1)
         return max(1, round(self.tokens / sequence_length / unit)) * unit
 
     def candidates(self, chips: int, sequence_length: int, slack: float) -> list[int]:

@@ -5,12 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from costmodel.search.layout import RECOMPUTE, SCHEDULES, Layout
+from costmodel.search.layout import CONTEXTS, FOLDED, RECOMPUTE, SCHEDULES, Layout
 
 MOST_MICRO_BATCH = 64
 MOST_CHUNKS = 16
 LIMITS = {"tp": 64, "pp": 64}
 """Degrees that are tried: beyond them a layer or a pipeline is cut finer than anybody runs."""
+MOST_CP = 16
+LEAST_TOKENS = 8192
+"""Context parallelism is tried up to 16 ranks, while each keeps so many tokens of a sequence: shorter ones need none."""
+SEARCHED_CONTEXTS = tuple(kind for kind in CONTEXTS if kind != "ring-contiguous")
+"""A ring whose ranks hold one piece each is never faster than the balanced one."""
+
+CHUNKED = ("interleaved", "breadth-first", "interleaved-zb")
+"""Schedules that take any number of chunks a stage, two or more."""
+TRIED = ("1f1b", "interleaved", "zb-h1", "zb-v")
+"""Schedules that `plan` tries. gpipe and breadth-first hold all micro-batches at once; interleaved-zb, zb-h2, zb-1p and zb-2p are zb-h1
+or zb-v for more memory or by a search; v-half and v-min lose in every micro-batch; dualpipe, dualpipev and chimera pay off when
+communication of experts hides; pipedream's change the mathematics."""
+
+ASYNCHRONOUS = ("pipedream", "pipedream-2bw")
+"""Schedules whose gradients are those of older weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +37,10 @@ class Candidates:
     zeros: tuple[int, ...] = (0, 1, 2, 3)
     recomputes: tuple[str, ...] = RECOMPUTE
     sequence_parallel: tuple[bool, ...] = (False, True)
+    groups: tuple[int, ...] = ()
+    """Micro-batches of an interleaved group, one a schedule; as many as stages when left out."""
+    cp_types: tuple[str, ...] = CONTEXTS[:1]
+    most_cp: int = 1
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -32,7 +51,13 @@ class Candidates:
             len(self.zeros),
             len(self.recomputes),
             len(self.sequence_parallel),
+            len(self.cp_types),
         )
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """The largest degrees that are tried."""
+        return {**LIMITS, "cp": self.most_cp}
 
     def inputs(self) -> dict[str, Sequence[float]]:
         """The inputs of the equations that vary along the product axes."""
@@ -40,35 +65,51 @@ class Candidates:
             "micro_batch_size": self.micro_batches,
             "schedule": [SCHEDULES.index(schedule) for schedule, _ in self.schedules],
             "virtual_stages": [chunks for _, chunks in self.schedules],
+            "group_size": self.groups or [0] * len(self.schedules),
             **_sharding(self.zeros),
             "recompute": [RECOMPUTE.index(recompute) for recompute in self.recomputes],
             "sequence_parallel": [int(on) for on in self.sequence_parallel],
+            "cp_type": [CONTEXTS.index(kind) for kind in self.cp_types],
         }
 
     def layout(self, index: Sequence[int], degrees: Mapping[str, float], placement: str) -> Layout:
         """The layout at one point of the product axes, with its degrees."""
-        micro_batch, schedule, zero, recompute, sequence = index
+        micro_batch, schedule, zero, recompute, sequence, context = index
         return Layout(
             tp=int(degrees["tp"]),
+            cp=int(degrees["cp"]),
             pp=int(degrees["pp"]),
             dp=int(degrees["dp"]),
             virtual_stages=self.schedules[schedule][1],
             micro_batch_size=self.micro_batches[micro_batch],
             zero=self.zeros[zero],
             sequence_parallel=self.sequence_parallel[sequence],
+            cp_type=self.cp_types[context],
             recompute=self.recomputes[recompute],
             schedule=self.schedules[schedule][0],
             placement=placement,
+            group=self.groups[schedule] if self.groups else 0,
         )
 
 
-def candidates(layers: int, global_batch: int) -> Candidates:
-    """What is worth trying for a model of so many layers and a batch of so many sequences."""
+def candidates(layers: int, global_batch: int, sequence_length: int, schedules: Sequence[str] = TRIED) -> Candidates:
+    """What is worth trying for a model of so many layers and a batch of so many sequences of that length, with these schedules."""
     micro_batches = tuple(
         size for size in _powers_of_two(min(MOST_MICRO_BATCH, global_batch)) if global_batch % size == 0
     )
     chunks = [v for v in range(2, MOST_CHUNKS + 1) if layers % v == 0 or (layers + 2) % v == 0]
-    return Candidates(micro_batches, (("1f1b", 1), *(("interleaved", v) for v in chunks)))
+    rows = (
+        (schedule, v)
+        for schedule in schedules
+        for v in (chunks if schedule in CHUNKED else (2,) if schedule in FOLDED else (1,))
+    )
+    most_cp = max(1, min(MOST_CP, sequence_length // LEAST_TOKENS))
+    return Candidates(
+        micro_batches,
+        tuple(rows),
+        cp_types=SEARCHED_CONTEXTS if most_cp > 1 else CONTEXTS[:1],
+        most_cp=most_cp,
+    )
 
 
 def only(layout: Layout) -> Candidates:
@@ -79,6 +120,9 @@ def only(layout: Layout) -> Candidates:
         zeros=(layout.zero,),
         recomputes=(layout.recompute,),
         sequence_parallel=(layout.sequence_parallel,),
+        groups=(layout.group,),
+        cp_types=(layout.cp_type,),
+        most_cp=layout.cp,
     )
 
 

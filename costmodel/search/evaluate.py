@@ -22,7 +22,7 @@ def evaluate(workload: Workload, layout: Layout, catalog: Catalog, overlap: Over
 
 def inputs(workload: Workload, layout: Layout, catalog: Catalog, overlap: Overlap = "modelled") -> dict[str, float]:
     """What the training equations are given for one layout, by name. Raises InputError for an impossible placement."""
-    degrees = {"tp": layout.tp, "pp": layout.pp, "dp": layout.dp}
+    degrees = {"tp": layout.tp, "cp": layout.cp, "pp": layout.pp, "dp": layout.dp}
     return {
         **scalar_inputs(workload, catalog, overlap),
         **members(layout.placement, degrees, workload.machine),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.runtime import Run, Table
-from costmodel.search.candidates import LIMITS, Candidates, only
+from costmodel.search.candidates import Candidates, only
 from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload, scalar_inputs
 from costmodel.topology.placements import PlacementTable, placements
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-DEGREES = ("tp", "pp", "dp")
+DEGREES = ("tp", "cp", "pp", "dp")
 THREADS = 4
-PRODUCT_AXES = 5  # of the candidates; the axes inside a layer, a stage or a step are reduced by then
+PRODUCT_AXES = 6  # of the candidates; the axes inside a layer, a stage or a step are reduced by then
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def search(
     import numpy as np
 
     module = generated(workload)
-    placed = placements(workload.machine, limits=LIMITS, all_levels=all_levels)
+    placed = placements(workload.machine, limits=candidates.limits, all_levels=all_levels)
     table, order, rows_of = _ordered(placed, module)
     scalars = scalar_inputs(workload, catalog)
     run = Run(module, table, {**scalars, **candidates.inputs()}).coarse()

@@ -11,20 +11,24 @@ from dataclasses import dataclass
 from costmodel.errors import InputError, nearest
 from costmodel.generated.labels import CHOICES
 
-SCHEDULES, RECOMPUTE = CHOICES["schedule"], CHOICES["recompute"]
-DEFAULT_PLACEMENT = "tp-dp-pp"
+SCHEDULES, RECOMPUTE, CONTEXTS = CHOICES["schedule"], CHOICES["recompute"], CHOICES["cp_type"]
+FOLDED = ("zb-v", "v-half", "v-min", "dualpipev")
+"""Schedules that take two chunks a stage, no more and no fewer."""
 
 KEYS = {
     "tp": "tensor-parallel ranks (default 1)",
+    "cp": "context-parallel ranks, which share the tokens of a sequence (default 1)",
     "pp": "pipeline stages (default 1)",
     "dp": "data-parallel ranks (default: what is left of the chips)",
-    "v": "chunks of layers on each stage, for interleaving (default 1)",
+    "v": "chunks of layers on each stage, for interleaving (default 1, or 2 for a schedule that takes no other)",
     "mbs": "sequences of a micro-batch (default 1)",
-    "zero": "0 DDP, 1 optimizer states shared, 2 gradients too, 3 weights too, as FSDP (default 1, or 0 when dp is 1)",
+    "zero": "0 DDP, 1 optimizer states shared, 2 gradients too, 3 weights too, as FSDP (default 1, or 0 when dp and cp are 1)",
     "sp": "Megatron sequence parallelism, 1 or 0 (default 1 when tp is over 1)",
+    "cp_type": "ring (zig-zag), ring-contiguous, all-gather, ulysses or usp, where cp is over 1 (default ring)",
     "recompute": "none, selective (every second product) or full (default none)",
-    "schedule": "1f1b or interleaved (default 1f1b, or interleaved when v is over 1)",
-    "placement": "an order, fastest links first (tp-dp-pp), or the ranks on each dimension (domain:tp8/network:dp16.pp4)",
+    "schedule": f"{', '.join(SCHEDULES)} (default 1f1b, or interleaved when v is over 1)",
+    "group": "micro-batches that go through a chunk together when interleaved (default pp)",
+    "placement": "an order, fastest links first (default tp-dp-pp, or tp-cp-dp-pp when cp is over 1), or the ranks on each dimension (domain:tp8/network:dp16.pp4)",
 }
 _WORD = re.compile(r"(?P<key>[^=\s]+)=(?P<value>\S+)")
 _LARGEST = 2**20
@@ -44,6 +48,10 @@ class Layout:
     recompute: str
     schedule: str
     placement: str
+    cp: int = 1
+    cp_type: str = CONTEXTS[0]
+    group: int = 0
+    """0: as many as stages, which the text leaves out."""
 
     def __str__(self) -> str:
         return f"{self.without_placement} placement={self.placement}"
@@ -51,15 +59,17 @@ class Layout:
     @property
     def without_placement(self) -> str:
         """The text as far as it fits a column; the placement is the longest word and mostly the default."""
+        group = f" group={self.group}" if self.group else ""
+        context = f" cp={self.cp} cp_type={self.cp_type}" if self.cp > 1 or self.cp_type != CONTEXTS[0] else ""
         return (
-            f"tp={self.tp} pp={self.pp} dp={self.dp} v={self.virtual_stages} mbs={self.micro_batch_size} zero={self.zero}"
-            f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule}"
+            f"tp={self.tp}{context} pp={self.pp} dp={self.dp} v={self.virtual_stages} mbs={self.micro_batch_size} zero={self.zero}"
+            f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule}{group}"
         )
 
     @property
     def chips(self) -> int:
         """How many chips it takes."""
-        return self.tp * self.pp * self.dp
+        return self.tp * self.cp * self.pp * self.dp
 
 
 def parse_layout(text: str, chips: int) -> Layout:
@@ -80,23 +90,31 @@ def parse_layout(text: str, chips: int) -> Layout:
         if key in given:
             raise InputError(f"layout: {key} is given twice")
         given[key] = value
-    tp, pp = _degree(given, "tp", 1), _degree(given, "pp", 1)
-    dp = _degree(given, "dp", chips // (tp * pp) or 1)
-    if tp * pp * dp != chips:
-        raise InputError(_not_multiplying_out(tp, pp, dp, chips))
-    chunks = _degree(given, "v", 1)
+    tp, cp, pp = _degree(given, "tp", 1), _degree(given, "cp", 1), _degree(given, "pp", 1)
+    dp = _degree(given, "dp", chips // (tp * cp * pp) or 1)
+    if tp * cp * pp * dp != chips:
+        raise InputError(_not_multiplying_out(tp, cp, pp, dp, chips))
+    chunks = _degree(given, "v", 2 if given.get("schedule") in FOLDED else 1)
     return Layout(
         tp=tp,
         pp=pp,
         dp=dp,
         virtual_stages=chunks,
         micro_batch_size=_degree(given, "mbs", 1),
-        zero=int(_word(given, "zero", ("0", "1", "2", "3"), "1" if dp > 1 else "0")),
+        zero=int(_word(given, "zero", ("0", "1", "2", "3"), "1" if dp * cp > 1 else "0")),
         sequence_parallel=_word(given, "sp", ("0", "1"), "1" if tp > 1 else "0") == "1",
         recompute=_word(given, "recompute", RECOMPUTE, "none"),
         schedule=_word(given, "schedule", SCHEDULES, "interleaved" if chunks > 1 else "1f1b"),
-        placement=given.get("placement", DEFAULT_PLACEMENT),
+        placement=given.get("placement", default_placement(cp)),
+        cp=cp,
+        cp_type=_word(given, "cp_type", CONTEXTS, CONTEXTS[0]),
+        group=_degree(given, "group", 0),
     )
+
+
+def default_placement(cp: int) -> str:
+    """The order of the axes on links, fastest first, when none is said; one that a layout does not use is not named."""
+    return "tp-cp-dp-pp" if cp > 1 else "tp-dp-pp"
 
 
 def _degree(given: dict[str, str], key: str, default: int) -> int:
@@ -117,12 +135,19 @@ def _word(given: dict[str, str], key: str, choices: tuple[str, ...], default: st
     return value
 
 
-def _not_multiplying_out(tp: int, pp: int, dp: int, chips: int) -> str:
-    product = f"tp {tp} x pp {pp} x dp {dp} = {tp * pp * dp}"
-    if chips % (tp * pp) == 0:
-        return f"layout: {product}, not the {chips} chips; dp={chips // (tp * pp)} would fill them"
-    best = max((p for p in range(1, pp + 1) if chips % (tp * p) == 0), default=0)
+def _not_multiplying_out(tp: int, cp: int, pp: int, dp: int, chips: int) -> str:
+    context = f" cp={cp}" if cp > 1 else ""
+    shown = f"tp {tp} x cp {cp} x pp {pp}" if cp > 1 else f"tp {tp} x pp {pp}"
+    product = f"{shown} x dp {dp} = {tp * cp * pp * dp}"
+    if chips % (tp * cp * pp) == 0:
+        return f"layout: {product}, not the {chips} chips; dp={chips // (tp * cp * pp)} would fill them"
+    best = max((p for p in range(1, pp + 1) if chips % (tp * cp * p) == 0), default=0)
     if best:
-        return f"layout: {product}, not the {chips} chips; nearest: tp={tp} pp={best} dp={chips // (tp * best)}"
+        return f"layout: {product}, not the {chips} chips; nearest: tp={tp}{context} pp={best} dp={chips // (tp * cp * best)}"
+    if chips % tp == 0:
+        best_cp = max(c for c in range(1, cp + 1) if chips % (tp * c) == 0)
+        return (
+            f"layout: {product}, not the {chips} chips; cp={cp} does not divide what tp={tp} leaves, cp={best_cp} does"
+        )
     best_tp = max(t for t in range(1, tp + 1) if chips % t == 0)
     return f"layout: {product}, not the {chips} chips; tp={tp} does not divide them, tp={best_tp} does"

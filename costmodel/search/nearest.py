@@ -1,19 +1,30 @@
-"""The legal layout that is nearest to one that is not."""
+"""Layouts near a given one: the legal one that is nearest, and the changes with which it would fit the memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from math import log2
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from costmodel.errors import InputError
-from costmodel.search.grid import Grid
-from costmodel.search.layout import DEFAULT_PLACEMENT, Layout
+from costmodel.search.grid import DEGREES, Grid
+from costmodel.search.layout import Layout, default_placement
 from costmodel.topology.placements import members
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A layout that fits, what of it is not as it was, and what it comes to."""
+
+    layout: Layout
+    words: str
+    step_time_s: float
+    device_used_bytes: float
 
 
 def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
@@ -22,28 +33,78 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
 
     choices = grid.candidates
     degrees = grid.degrees
-    distance = sum(np.abs(np.log2(degrees[name] / getattr(wanted, name))) for name in ("tp", "pp", "dp"))
+    distance = sum(np.abs(np.log2(degrees[name] / getattr(wanted, name))) for name in DEGREES)
     along = (
         [abs(log2(size / wanted.micro_batch_size)) for size in choices.micro_batches],
         [abs(log2(v / wanted.virtual_stages)) + (schedule != wanted.schedule) for schedule, v in choices.schedules],
         [float(zero != wanted.zero) for zero in choices.zeros],
         [float(recompute != wanted.recompute) for recompute in choices.recomputes],
         [float(on != wanted.sequence_parallel) for on in choices.sequence_parallel],
+        [float(kind != wanted.cp_type) for kind in choices.cp_types],
     )
-    whole: NDArray[np.float64] = np.asarray(distance).reshape((1,) * len(along) + (-1,))
-    for axis, costs in enumerate(along):
-        shape = [1] * (len(along) + 1)
-        shape[axis] = -1
-        whole = whole + np.asarray(costs).reshape(shape)
+    whole = sum(_along(costs, axis, len(along)) for axis, costs in enumerate(along)) + _along(
+        distance, len(along), len(along)
+    )
     found = grid.best(grid.legal, whole, 1)
     return _placed(grid, found[0]) if found else None
 
 
 def _placed(grid: Grid, index: Sequence[int]) -> Layout:
     """The layout at a position in the default order of ranks or, where a torus cannot be filled in it, on its fastest placement."""
-    layout = grid.layout(index, DEFAULT_PLACEMENT)
+    near = grid.layout(index, "")
+    layout = replace(near, placement=default_placement(near.cp))
     try:
-        members(layout.placement, {"tp": layout.tp, "pp": layout.pp, "dp": layout.dp}, grid.workload.machine)
+        members(layout.placement, {name: getattr(layout, name) for name in DEGREES}, grid.workload.machine, DEGREES)
     except InputError:
         return grid.settled(index)
     return layout
+
+
+def changes_that_fit(grid: Grid, wanted: Layout, most: int) -> list[Change]:
+    """The fastest layouts that fit with the fewest kinds of changes from `wanted`, one for each choice of kinds.
+
+    A kind is the micro-batch, the schedule with its chunks, ZeRO, recomputation, or how the model is split over ranks. None when
+    nothing fits.
+    """
+    import numpy as np
+
+    choices = grid.candidates
+    axes = len(choices.shape)
+    others = [degrees != getattr(wanted, name) for name, degrees in grid.degrees.items()]
+    split = _along(np.any(others, axis=0), axes, axes)
+    split = split | _along([on != wanted.sequence_parallel for on in choices.sequence_parallel], 4, axes)
+    split = split | _along([kind != wanted.cp_type for kind in choices.cp_types], 5, axes)
+    kinds = (
+        _along([size != wanted.micro_batch_size for size in choices.micro_batches], 0, axes),
+        _along([found != (wanted.schedule, wanted.virtual_stages) for found in choices.schedules], 1, axes),
+        _along([zero != wanted.zero for zero in choices.zeros], 2, axes),
+        _along([recompute != wanted.recompute for recompute in choices.recomputes], 3, axes),
+        split,
+    )
+    for few in range(1, len(kinds) + 1):
+        positions = []
+        for changed in combinations(range(len(kinds)), few):
+            where = grid.fits
+            for number, differs in enumerate(kinds):
+                where = where & (differs if number in changed else ~differs)
+            positions += grid.best(where, grid.step_time, 1)
+        if positions:
+            positions.sort(key=lambda index: float(grid.step_time[index]))
+            return [_change(grid, wanted, index) for index in positions[:most]]
+    return []
+
+
+def _change(grid: Grid, wanted: Layout, index: tuple[int, ...]) -> Change:
+    layout = grid.settled(index)
+    before = wanted.without_placement.split()
+    words = [word for word in layout.without_placement.split() if word not in before]
+    return Change(layout, " ".join(words), float(grid.step_time[index]), float(grid.device_used[index]))
+
+
+def _along(values: Sequence[float] | NDArray[Any], axis: int, axes: int) -> NDArray[Any]:
+    """Values along one of the axes of a grid, the last of which is that of the degrees."""
+    import numpy as np
+
+    shape = [1] * (axes + 1)
+    shape[axis] = -1
+    return np.asarray(values).reshape(shape)

@@ -17,6 +17,10 @@ from costmodel.topology.machine import Machine
 DTYPES = ("bf16", "fp16")
 """What training is modelled in; eight bits and fewer come with the kernels of those formats."""
 Overlap = Literal["perfect", "modelled", "none"]
+End = Literal["low", "value", "high"]
+ENDS: dict[Overlap, End] = {"perfect": "low", "modelled": "value", "none": "high"}
+STATES = ("weight_bytes", "gradient_bytes", "optimizer_bytes", "step_extra_bytes", "loss_bytes")
+"""What a recipe gives of its own; further constants in it stand for those of the training step and of its memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +32,12 @@ class Workload:
     sequence_length: int
     global_batch: int
     dtype: str = "bf16"
+    recipe: str = ""
+
+    @property
+    def recipe_name(self) -> str:
+        """What is stored of a weight: the recipe asked for, or what is usual on such a machine."""
+        return self.recipe or default_recipe(self.machine.chip, self.dtype)
 
     @property
     def step_tokens(self) -> int:
@@ -38,6 +48,13 @@ class Workload:
 def default_dtype(chip: Chip) -> str:
     """The precision that a chip trains in when none is asked for: bf16, or fp16 on chips that have only that."""
     return next((dtype for dtype in DTYPES if isinstance(chip.peak.get(dtype), Number)), DTYPES[0])
+
+
+def default_recipe(chip: Chip, dtype: str) -> str:
+    """The recipe of states where none is asked for: MaxText's on TPUs, Megatron-LM's for that precision elsewhere."""
+    if chip.kind == "tpu":
+        return "maxtext"
+    return "megatron-fp16" if dtype == "fp16" else "megatron-bf16"
 
 
 def check_model(model: Model) -> None:
@@ -60,7 +77,8 @@ def check_model(model: Model) -> None:
 def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "modelled") -> dict[str, float]:
     """The inputs of the training equations that are the same for every layout.
 
-    `overlap` says how much communication hides: all that can, what is modelled, or nothing. Raises InputError when the chip
+    `overlap` says how much communication hides: all that can, what is modelled, or nothing; what memory takes is then at the low
+    end of its range, as usual, or at the high end. Raises InputError when the chip
     lacks a number that is needed.
     """
     machine, model = workload.machine, workload.model
@@ -68,16 +86,27 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
     time = _values(catalog.assumptions("training"))
     if kind == "tpu":
         time |= _values(catalog.assumptions("training-tpu"))
-    memory = _values(catalog.assumptions(f"memory-{kind}"))
+    end = ENDS[overlap]
+    memory = _values(catalog.assumptions(f"memory-{kind}"), end)
+    recipe = _values(catalog.recipe(workload.recipe_name), end)
+    for name in recipe:
+        if name not in (*time, *memory, *STATES):
+            raise InputError.unknown(f"constant of the recipe {workload.recipe_name}", name, (*time, *memory, *STATES))
     if overlap != "modelled":
         hidden = 1.0 if overlap == "perfect" else 0.0
-        time |= {"tp_hidden_share": hidden, "fsdp_hidden_share": hidden, "dp_hidden_share": hidden}
+        time |= {
+            "tp_hidden_share": hidden,
+            "cp_hidden_share": hidden,
+            "fsdp_hidden_share": hidden,
+            "dp_hidden_share": hidden,
+        }
     return {
         **equation_inputs(model),
         **chip_inputs(machine.chip, workload.dtype),
         **fabric_inputs(machine),
         **time,
         **memory,
+        **recipe,
         "chips": machine.chips,
         "global_batch": workload.global_batch,
         "sequence_length": workload.sequence_length,
@@ -104,5 +133,5 @@ def chip_inputs(chip: Chip, dtype: str) -> dict[str, float]:
     }
 
 
-def _values(constants: Mapping[str, Number]) -> dict[str, float]:
-    return {name: number.value for name, number in constants.items()}
+def _values(constants: Mapping[str, Number], end: End = "value") -> dict[str, float]:
+    return {name: number.at(end) for name, number in constants.items()}

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from costmodel.catalog.catalog import Catalog
-from costmodel.catalog.entries import Price, Unknown
+from costmodel.catalog.entries import Price
 from costmodel.generated.labels import ROWS
 from costmodel.report import Breakdown, Scalar
-from costmodel.runtime import call
 from costmodel.search.evaluate import evaluate
 from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload
+from costmodel.studies.buckets import GradientBuckets, gradient_buckets
+from costmodel.studies.economics import Failures, economics, failures, list_price
 
 TIME_ITEMS = {
     "matmul": "weight products",
@@ -22,6 +23,7 @@ TIME_ITEMS = {
     "loss": "head and loss",
     "recompute": "recomputation",
     "tp": "tensor-parallel traffic",
+    "cp": "context-parallel traffic",
     "fsdp": "FSDP traffic",
     "dp": "gradient and weight traffic",
     "pp": "pipeline messages",
@@ -29,16 +31,42 @@ TIME_ITEMS = {
     "optimizer": "optimizer",
     "other": "outside the model",
 }
-COMMUNICATION = ("tp", "fsdp", "dp", "pp")
+COMMUNICATION = ("tp", "cp", "fsdp", "dp", "pp")
 MEMORY_ITEMS = {
     "parameters": "parameters",
     "gradients": "gradients",
     "optimizer": "optimizer states",
     "activations": "kept activations",
     "logits": "logits and loss",
-    "buffers": "gathered weights, messages, one layer run again",
+    "buffers": "gathered weights, messages, keys of other ranks, one layer run again",
     "overhead": "workspaces of the libraries",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What is stored of each weight and logit, in bytes, under the name of the recipe that says so."""
+
+    name: str
+    weight: float
+    gradient: float
+    optimizer: float
+    step_extra: float
+    logit: float
+
+    @classmethod
+    def of(cls, name: str, values: Mapping[str, Any]) -> Recipe:
+        """From the inputs of the equations."""
+        kinds = ("weight", "gradient", "optimizer", "step_extra", "loss")
+        return cls(name, *(values[f"{kind}_bytes"] for kind in kinds))
+
+    def said(self) -> str:
+        """In a sentence."""
+        extra = f", {self.step_extra:g} more while the optimizer runs" if self.step_extra else ""
+        return (
+            f"memory by the recipe {self.name} (--recipe): {self.weight:g} + {self.gradient:g} + {self.optimizer:g} bytes a weight, its "
+            f"gradient and its optimizer states{extra}, {self.logit:g} a logit"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +88,11 @@ class Estimate:
     memory: Breakdown
     worst_stage: str
     worst_phase: str
+    recipe: Recipe
     allocated_bytes: float
     reserved_bytes: float
     device_used_bytes: float
+    memory_ranges: Mapping[str, float]
     capacity_bytes: float
     margin_bytes: float
     fits: str
@@ -78,6 +108,8 @@ class Estimate:
     chip_time_s: float
     cost_usd: float
     energy_j: float
+    failures: Failures
+    buckets: GradientBuckets | None
     price: Price | None
 
     def record(self) -> dict[str, Scalar]:
@@ -89,12 +121,14 @@ class Estimate:
             "chips": self.chips,
             "layout": str(self.layout),
             "tp": self.layout.tp,
+            "cp": self.layout.cp,
             "pp": self.layout.pp,
             "dp": self.layout.dp,
             "virtual_stages": self.layout.virtual_stages,
             "micro_batch_size": self.layout.micro_batch_size,
             "zero": self.layout.zero,
             "sequence_parallel": int(self.layout.sequence_parallel),
+            "cp_type": self.layout.cp_type,
             "recompute": self.layout.recompute,
             "schedule": self.layout.schedule,
             "placement": self.layout.placement,
@@ -123,6 +157,7 @@ class Estimate:
             "time": dict(self.time),
             "communication": dict(self.communication),
             "memory": dict(self.memory),
+            "gradient_buckets": self.buckets.figures() if self.buckets else None,
             "worst_stage": self.worst_stage,
             "worst_phase": self.worst_phase,
         }
@@ -149,9 +184,11 @@ class Estimate:
             "mfu": self.mfu,
             "mfu_causal": self.mfu_causal,
             "hfu": self.hfu,
+            "recipe": self.recipe.name,
             "allocated_bytes": self.allocated_bytes,
             "reserved_bytes": self.reserved_bytes,
             "device_used_bytes": self.device_used_bytes,
+            **self.memory_ranges,
             "capacity_bytes": self.capacity_bytes,
             "margin_bytes": self.margin_bytes,
             "fits": self.fits,
@@ -161,6 +198,7 @@ class Estimate:
             "chip_time_s": self.chip_time_s,
             "cost_usd": self.cost_usd,
             "energy_j": self.energy_j,
+            **self.failures.figures(),
             "price_provider": self.price.provider if self.price else None,
             "price_usd_per_chip_hour": self.price.usd_per_chip_hour.value if self.price else None,
             "price_date": self.price.usd_per_chip_hour.date if self.price else None,
@@ -171,10 +209,9 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
     """What a layout comes to. Raises InputError for a placement that the machine does not have; rules are not checked."""
     machine = workload.machine
     values = evaluate(workload, layout, catalog)
-    low = evaluate(workload, layout, catalog, "perfect")["step_time"]
-    high = evaluate(workload, layout, catalog, "none")["step_time"]
+    low, high = (evaluate(workload, layout, catalog, overlap) for overlap in ("perfect", "none"))
     price = list_price(machine.cluster.prices)
-    run = _economics(workload, values, catalog, train_tokens, price)
+    run = economics(workload, values, catalog, train_tokens, price)
     stage, phase = _worst(values)
     return Estimate(
         model=workload.model.name,
@@ -185,13 +222,19 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         sequence_length=workload.sequence_length,
         global_batch=workload.global_batch,
         step_time_s=values["step_time"],
-        step_time_low_s=low,
-        step_time_high_s=high,
+        step_time_low_s=low["step_time"],
+        step_time_high_s=high["step_time"],
         time=Breakdown({item: values[f"time_{item}"] for item in TIME_ITEMS}),
         communication=Breakdown({item: values[f"total_{item}"] for item in COMMUNICATION}),
         memory=Breakdown({item: values[f"memory_{item}"] for item in MEMORY_ITEMS}),
         worst_stage=stage,
         worst_phase=phase,
+        recipe=Recipe.of(workload.recipe_name, values),
+        memory_ranges={
+            f"{quantity}_{end}_bytes": found[quantity]
+            for quantity in ("allocated", "reserved", "device_used")
+            for end, found in (("low", low), ("high", high))
+        },
         allocated_bytes=values["allocated"],
         reserved_bytes=values["reserved"],
         device_used_bytes=values["device_used"],
@@ -210,34 +253,9 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         chip_time_s=run["chip_time"],
         cost_usd=run["cost"],
         energy_j=run["energy"],
+        failures=failures(run),
+        buckets=gradient_buckets(workload, layout, values, catalog),
         price=price,
-    )
-
-
-def list_price(prices: tuple[Price, ...]) -> Price | None:
-    """The price that costs are counted at: the first on-demand one of the entry, else the first of any kind."""
-    return next((price for price in prices if price.kind == "on-demand"), prices[0] if prices else None)
-
-
-def _economics(
-    workload: Workload, values: Mapping[str, Any], catalog: Catalog, train_tokens: int, price: Price | None
-) -> Mapping[str, Any]:
-    from costmodel.generated.economics_math import economics
-
-    power = workload.machine.chip.power
-    unknown = float("nan")
-    return call(
-        economics,
-        {
-            **{name: number.value for name, number in catalog.assumptions("energy").items()},
-            "domain_chips": workload.machine.cluster.scale_up.size,
-            "step_time": values["step_time"],
-            "step_tokens": values["step_tokens"],
-            "train_tokens": train_tokens,
-            "chips": workload.machine.chips,
-            "chip_price": unknown if price is None else price.usd_per_chip_hour.value / 3600,
-            "chip_power": unknown if isinstance(power, Unknown) else power.value,
-        },
     )
 
 
@@ -249,4 +267,4 @@ def _worst(values: Mapping[str, Any]) -> tuple[str, str]:
     return (stages[stage] if values["pp"] > 1 else "only"), phases[phase]
 
 
-__all__ = ["COMMUNICATION", "MEMORY_ITEMS", "TIME_ITEMS", "Estimate", "estimate", "list_price"]
+__all__ = ["COMMUNICATION", "MEMORY_ITEMS", "TIME_ITEMS", "Estimate", "estimate"]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SUBJECTS = {
     "training": "one training step, time and memory",
+    "run": "what a training run takes, as if nothing failed and with failures",
+    "buckets": "gradients reduced in buckets behind the backward pass (DDP)",
     "collective": "the collectives of a group of ranks, by every algorithm",
     "model": "parameters and FLOPs of a model",
 }
@@ -39,6 +41,7 @@ def quantities() -> Quantities:
         "collective": ALGORITHMS_ON_SWITCHES,
         "model": _COUNTS,
     }
+    names |= _FEW
     rows = []
     for subject, chosen in names.items():
         system, _ = _systems(subject)[0]
@@ -57,6 +60,7 @@ def explain(
     sequence_length: int | str | None = None,
     batch: int | str | None = None,
     dtype: str | None = None,
+    recipe: str | None = None,
     group: int | None = None,
     axes: str | None = None,
     stride: int = 1,
@@ -78,6 +82,7 @@ def explain(
         sequence_length: tokens of a sequence.
         batch: sequences of a step, or tokens with a suffix such as `16M`.
         dtype: of the elements.
+        recipe: of a training step, as `train` takes it.
         group: ranks of a collective's group; `axes` and `stride` as `collective` takes them.
         axes: see `group`.
         stride: see `group`.
@@ -95,10 +100,14 @@ def explain(
     opened = Catalog.of(catalog)
     subject, name = _resolved(quantity, "model" if on is None and model is not None else "training")
     _check_subject(subject, model, on, size, group, axes)
+    if recipe is not None and subject not in OF_A_STEP:
+        raise InputError("--recipe is of a training step, such as `explain step_time llama-3-70b --on dgx-h100:512`")
     numbers = model is not None or on is not None
     if not numbers:
         if only or rows:
-            raise InputError(f"--only and --row need numbers: say what {subject}.{name} is of, {_HOW[subject]}")
+            raise InputError(
+                f"--only and --row need numbers: say what {subject}.{name} is of, {_HOW['training' if subject in OF_A_STEP else subject]}"
+            )
         system, looped = _system_with(subject, name)
         told = definition(system, name, 1 if depth is None else depth, looped)
         return ExplainAnswer(f"{subject}.{name}", told, form=form)
@@ -107,7 +116,7 @@ def explain(
     elif subject == "model":
         found = _model_inputs(model, sequence_length, opened)
     else:
-        found = _training_inputs(model, on, layout, slices, sequence_length, batch, dtype, opened)
+        found = _training_inputs(model, on, layout, slices, sequence_length, batch, dtype, recipe, opened, subject)
     kind, inputs, said, notes = found
     system, looped = _system_with(subject, name, kind)
     point = _point(system, looped, name, inputs, only)
@@ -124,6 +133,15 @@ _COUNTS = (
     *("parameters", "active_parameters", "active_parameters_without_embedding"),
     *("forward_flops", "training_flops", "training_flops_causal"),
 )
+_FEW = {
+    "run": (
+        *("run_time", "cost", "energy", "mtbf", "checkpoint_interval", "goodput"),
+        *("run_time_with_failures", "cost_with_failures", "energy_with_failures"),
+    ),
+    "buckets": ("reduced", "exposed", "exposed_without_no_sync", "best_best_bucket"),
+}
+OF_A_STEP = ("training", *_FEW)
+"""Subjects whose numbers are those of a model on a machine."""
 _HOW = {
     "training": "such as `llama-3-70b --on dgx-h100:512`",
     "collective": "such as `--size 1GiB --on dgx-h100:512`",
@@ -147,6 +165,14 @@ def _systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
     from costmodel.equations.model.parameters import Parameters
     from costmodel.symbolic import EquationSystem
 
+    if subject == "run":
+        from costmodel.equations.economics import Economics
+
+        return [(Economics.system, ())] * 2
+    if subject == "buckets":
+        from costmodel.equations.parallelism.buckets import StageBuckets
+
+        return [(StageBuckets.system, ())] * 2
     both = EquationSystem("model")
     both.include(Parameters.system)
     both.include(Flops.system)
@@ -190,7 +216,7 @@ def _check_subject(subject: str, model: object, on: object, size: object, group:
         raise InputError("the numbers of a collective need both its payload and a machine, " + _HOW["collective"])
     if subject != "collective" and not (size is None and group is None and axes is None):
         raise InputError("--size, --group and --axes are of collectives, such as collective.all_reduce")
-    if subject == "training" and (model is None) != (on is None):
+    if subject in OF_A_STEP and (model is None) != (on is None):
         raise InputError("the numbers of a training step need both a model and a machine, " + _HOW["training"])
     if subject == "model" and model is None and on is not None:
         raise InputError("what a model is made of needs a model and no machine, " + _HOW["model"])
@@ -208,19 +234,43 @@ def _training_inputs(
     sequence_length: int | str | None,
     batch: int | str | None,
     dtype: str | None,
+    recipe: str | None,
     catalog: Catalog,
+    subject: str,
 ) -> _Inputs:
-    from costmodel.search.evaluate import inputs
+    from costmodel.search.evaluate import evaluate, inputs
+    from costmodel.studies.buckets import bucket_inputs, reduced_whole
+    from costmodel.studies.economics import list_price, run_inputs
     from costmodel.studies.question import ask
     from costmodel.studies.train import settle
     from costmodel.topology.machine import parse_machine
 
     machine = parse_machine(on, slices, catalog)
-    question = ask(model, machine, catalog, sequence_length=sequence_length, batch=batch, tokens=None, dtype=dtype)
+    question = ask(
+        model,
+        machine,
+        catalog,
+        sequence_length=sequence_length,
+        batch=batch,
+        tokens=None,
+        dtype=dtype,
+        recipe=recipe,
+    )
     workload, chosen = settle(question, layout, catalog)
     said = f"{workload.model.name} on {machine.name_as_typed}"
-    assumed = [note for note in question.said(workload.global_batch) if "--tokens" not in note]
-    return int(machine.is_torus), inputs(workload, chosen, catalog), said, (f"layout: {chosen}", *assumed)
+    assumed = [note for note in question.said(workload.global_batch) if subject == "run" or "--tokens" not in note]
+    given = inputs(workload, chosen, catalog)
+    if subject == "run":
+        price = list_price(machine.cluster.prices)
+        values = evaluate(workload, chosen, catalog)
+        given = run_inputs(workload, values, catalog, question.train_tokens, price)
+    elif subject == "buckets":
+        if not reduced_whole(chosen):
+            raise InputError(
+                f'no gradient is reduced in buckets under "{chosen}": give --layout with zero=0 and dp of 2 or more'
+            )
+        given = bucket_inputs(workload, chosen, evaluate(workload, chosen, catalog), catalog)
+    return int(machine.is_torus), given, said, (f"layout: {chosen}", *assumed)
 
 
 def _collective_inputs(

@@ -181,6 +181,7 @@ def plan(
     batch: int | str | None = None,
     tokens: int | str | None = None,
     dtype: str | None = None,
+    recipe: str | None = None,
     top: int = 5,
     catalog: Catalog | Path | None = None,
     progress: Callable[[float], None] = lambda _: None,
@@ -194,7 +195,16 @@ def plan(
         raise InputError(f"--top {top} is out of range: from 1 to {MOST_SHOWN}")
     opened = Catalog.of(catalog)
     machine = parse_machine(on, slices, opened)
-    question = ask(model, machine, opened, sequence_length=sequence_length, batch=batch, tokens=tokens, dtype=dtype)
+    question = ask(
+        model,
+        machine,
+        opened,
+        sequence_length=sequence_length,
+        batch=batch,
+        tokens=tokens,
+        dtype=dtype,
+        recipe=recipe,
+    )
     start = perf_counter()
     grid = searched(question, opened, progress)
     seconds = perf_counter() - start
@@ -258,15 +268,20 @@ def _inside_domain(grid: Grid, best: tuple[int, ...]) -> tuple[int, ...] | None:
 
 def why(best: Sequence[Estimate]) -> str:
     """In what the best beats the next that splits the model otherwise, and what it pays for that."""
+
+    def split(found: Estimate) -> tuple[int, int, int]:
+        return found.layout.tp, found.layout.cp, found.layout.pp
+
     first = best[0]
-    other = next((b for b in best[1:] if (b.layout.tp, b.layout.pp) != (first.layout.tp, first.layout.pp)), best[1])
+    other = next((b for b in best[1:] if split(b) != split(first)), best[1])
     changes = {item: other.time[item] - first.time[item] for item in TIME_ITEMS}
     told = sorted(
         (item for item in changes if abs(changes[item]) > 0.005 * first.step_time_s), key=lambda i: -abs(changes[i])
     )
     gains = [f"{human.seconds(changes[i])} less of {TIME_ITEMS[i]}" for i in told if changes[i] > 0]
     losses = [f"{human.seconds(-changes[i])} more of {TIME_ITEMS[i]}" for i in told if changes[i] < 0]
-    versus = f"against tp={other.layout.tp} pp={other.layout.pp} v={other.layout.virtual_stages} recompute={other.layout.recompute}"
+    context = f" cp={other.layout.cp}" if max(other.layout.cp, first.layout.cp) > 1 else ""
+    versus = f"against tp={other.layout.tp}{context} pp={other.layout.pp} v={other.layout.virtual_stages} recompute={other.layout.recompute}"
     if not told:
         return f"{versus} the best differs by less than half a percent in every item"
     return f"{versus} the best has " + ", ".join(gains + losses)

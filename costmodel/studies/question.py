@@ -48,6 +48,7 @@ def ask(
     batch: int | str | None,
     tokens: int | str | None,
     dtype: str | None,
+    recipe: str | None = None,
 ) -> Question:
     """Make a question definite. Raises InputError for a name, number or model that cannot be used."""
     InputError.unless(model, (str, Model), "a model is a name, a size such as '70B', or a path")
@@ -76,7 +77,9 @@ def ask(
     else:
         train_tokens = parse_count(str(tokens), "tokens")
     precision = default_dtype(machine.chip) if dtype is None else dtype
-    return Question(Workload(machine, shape, length, 1, precision), asked, train_tokens, tuple(notes))
+    if recipe is not None:
+        catalog.recipe(recipe)
+    return Question(Workload(machine, shape, length, 1, precision, recipe or ""), asked, train_tokens, tuple(notes))
 
 
 def require_legal(grid: Grid) -> None:
@@ -103,7 +106,9 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
     grids: list[Grid] = []
     for sequences in batches(question, catalog):
         settled = question.with_sequences(sequences)
-        grids.append(search(settled, catalog, candidates(settled.model.layers, sequences), progress))
+        grids.append(
+            search(settled, catalog, candidates(settled.model.layers, sequences, settled.sequence_length), progress)
+        )
         if grids[-1].legal.any():
             return grids[-1]
     return grids[0]

@@ -10,25 +10,32 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Table
-from costmodel.search.candidates import candidates
+from costmodel.search.candidates import ASYNCHRONOUS, TRIED, candidates
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import Layout, parse_layout
-from costmodel.search.nearest import nearest_legal
+from costmodel.search.nearest import Change, changes_that_fit, nearest_legal
 from costmodel.search.workload import Workload
 from costmodel.studies.estimate import Estimate, estimate
 from costmodel.studies.question import Question, ask, batches, require_legal, searched
-from costmodel.studies.training_tables import comparison, details
+from costmodel.studies.training_tables import changes_table, comparison, details
 from costmodel.topology.machine import parse_machine
+
+MOST_CHANGES = 4
+"""Changes that are told when a layout does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainAnswer:
-    """Estimates, one a model in the order asked, with what was assumed of each."""
+    """Estimates, one a model in the order asked, with what was assumed of each.
+
+    `changes` are those with which a given layout that does not surely fit would, the cheapest first; None where it fits.
+    """
 
     estimates: tuple[Estimate, ...]
     notes: tuple[tuple[str, ...], ...]
     assumptions: tuple[str, ...]
+    changes: tuple[tuple[Change, ...] | None, ...]
 
     @property
     def exit_code(self) -> int:
@@ -46,7 +53,8 @@ class TrainAnswer:
     def results(self) -> Sequence[Mapping[str, object]]:
         """One object a model."""
         return [
-            found.result() | {"notes": list(notes)} for found, notes in zip(self.estimates, self.notes, strict=True)
+            found.result() | {"notes": list(notes), "changes_to_fit": _told(changes)}
+            for found, notes, changes in zip(self.estimates, self.notes, self.changes, strict=True)
         ]
 
     def extras(self) -> Mapping[str, object]:
@@ -57,7 +65,9 @@ class TrainAnswer:
         """A comparison when there are several, then the details of each."""
         several = [comparison(self.estimates)] if len(self.estimates) > 1 else []
         each = [
-            table for found, notes in zip(self.estimates, self.notes, strict=True) for table in details(found, notes)
+            table
+            for found, notes, changes in zip(self.estimates, self.notes, self.changes, strict=True)
+            for table in [*details(found, notes), *changes_table(found, changes)]
         ]
         return [*several, *each, Table("Assumptions", notes=self.assumptions)]
 
@@ -72,6 +82,7 @@ def train(
     batch: int | str | None = None,
     tokens: int | str | None = None,
     dtype: str | None = None,
+    recipe: str | None = None,
     catalog: Catalog | Path | None = None,
 ) -> TrainAnswer:
     """The cost of a training step of each model on a machine.
@@ -86,6 +97,7 @@ def train(
         batch: sequences of a step, or tokens with a suffix such as `16M`.
         tokens: of the whole run, for days and money.
         dtype: bf16 or fp16.
+        recipe: what framework and optimizer store of a weight, a name in hardware/recipes such as `torchtitan-fsdp2`.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
 
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
@@ -97,13 +109,25 @@ def train(
     several = [models] if isinstance(models, str | Model) else list(models)
     if not several:
         raise InputError("no model was given: name one, such as llama-3-8b or 7B")
-    found, notes = [], []
+    found, notes, changes = [], [], []
     for model in several:
-        question = ask(model, machine, opened, sequence_length=sequence_length, batch=batch, tokens=tokens, dtype=dtype)
+        question = ask(
+            model,
+            machine,
+            opened,
+            sequence_length=sequence_length,
+            batch=batch,
+            tokens=tokens,
+            dtype=dtype,
+            recipe=recipe,
+        )
         workload, chosen = settle(question, layout, opened)
         found.append(estimate(workload, chosen, opened, question.train_tokens))
-        notes.append(question.said(workload.global_batch))
-    return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0]))
+        stale = (f"{chosen.schedule} takes gradients of older weights: it changes the mathematics of the training",)
+        notes.append(question.said(workload.global_batch) + (stale if chosen.schedule in ASYNCHRONOUS else ()))
+        short = layout is not None and found[-1].fits != "yes"
+        changes.append(cheapest_changes(workload, chosen, opened) if short else None)
+    return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0]), tuple(changes))
 
 
 def settle(question: Question, layout: str | Layout | None, catalog: Catalog) -> tuple[Workload, Layout]:
@@ -121,11 +145,37 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
     workload = question.with_sequences(next(legal, nearest))
     broken = broken_rules(workload, given, catalog)
     if broken:
-        near = nearest_legal(search(workload, catalog, candidates(workload.model.layers, workload.global_batch)), given)
+        near = nearest_legal(_all_layouts(workload, given.schedule, catalog), given)
         hint = f'the nearest legal one is "{near}"' if near else "no layout of this model is legal on this machine"
         rules = "the rule" if len(broken) == 1 else "the rules"
         raise InputError(f"illegal layout, it breaks {rules} that {' and that '.join(broken)}; {hint}")
     return workload, given
+
+
+def cheapest_changes(workload: Workload, layout: Layout, catalog: Catalog) -> tuple[Change, ...]:
+    """The changes that cost least time of those with which a layout fits; none where no layout does."""
+    return tuple(changes_that_fit(_all_layouts(workload, layout.schedule, catalog), layout, MOST_CHANGES))
+
+
+def _all_layouts(workload: Workload, schedule: str, catalog: Catalog) -> Grid:
+    """Those that `plan` tries, and those with one more pipeline schedule."""
+    schedules = tuple(dict.fromkeys((*TRIED, schedule)))
+    tried = candidates(workload.model.layers, workload.global_batch, workload.sequence_length, schedules)
+    return search(workload, catalog, tried)
+
+
+def _told(changes: Sequence[Change] | None) -> list[dict[str, object]] | None:
+    if changes is None:
+        return None
+    return [
+        {
+            "change": change.words,
+            "layout": str(change.layout),
+            "step_time_s": change.step_time_s,
+            "device_used_bytes": change.device_used_bytes,
+        }
+        for change in changes
+    ]
 
 
 def best_layout(grid: Grid) -> Layout:
@@ -150,9 +200,10 @@ def assumptions(found: Estimate) -> tuple[str, ...]:
     price = found.price
     lines = [
         f"bf16 or fp16 matrix products at the share of peak that training sustains ({found.chip}); see `costmodel hardware show {found.chip}`",
-        "memory by Megatron-LM's recipe on GPUs (2 + 4 + 12 bytes a weight) and MaxText's on TPUs (4 + 4 + 8)",
+        found.recipe.said(),
         "step interval: all communication hidden where it can be, to none hidden; not an error bar",
-        "no failures, no evaluation, no data stalls",
+        "failures, restarts and checkpoints by hardware/assumptions/reliability.yaml; goodput from the worst to the best fleets",
+        "no evaluation, no data stalls",
     ]
     if price:
         number = price.usd_per_chip_hour

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from costmodel.report import Table, human
 from costmodel.search.batch import counted
+from costmodel.search.nearest import Change
 from costmodel.studies.estimate import COMMUNICATION, MEMORY_ITEMS, TIME_ITEMS, Estimate
 
 SMALLEST_SHARE = 5e-4
@@ -33,6 +34,7 @@ def summary(found: Estimate, notes: Sequence[str]) -> Table:
         ),
         ("memory", f"{human.size(found.device_used_bytes)} of {human.size(found.capacity_bytes)}: fits {found.fits}"),
         ("run", _run(found)),
+        ("with failures", _run_with_failures(found)),
     ]
     return Table(f"{found.model} on {found.on} ({found.chips:,} x {found.chip})", ("", ""), rows, tuple(notes))
 
@@ -45,6 +47,25 @@ def _run(found: Estimate) -> str:
         human.energy(found.energy_j),
     ]
     return ", ".join(part for part in parts if part != human.UNKNOWN)
+
+
+def _run_with_failures(found: Estimate) -> str:
+    expected = found.failures
+    parts = [
+        human.duration(expected.run_time_with_failures_s),
+        f"{human.count(expected.chip_time_with_failures_s / 3600)} chip-hours",
+        human.dollars(expected.cost_with_failures_usd),
+        human.energy(expected.energy_with_failures_j),
+    ]
+    goodput = (
+        f"goodput {human.percent(expected.goodput)} "
+        f"({human.percent(expected.goodput_low)} to {human.percent(expected.goodput_high)})"
+    )
+    stops = (
+        f"a failure every {human.duration(expected.mtbf_s)}, a checkpoint every "
+        f"{human.duration(expected.checkpoint_interval_s)}"
+    )
+    return f"{', '.join(part for part in parts if part != human.UNKNOWN)}; {goodput}: {stops}"
 
 
 def time_table(found: Estimate) -> Table:
@@ -61,35 +82,62 @@ def time_table(found: Estimate) -> Table:
         or found.communication.get(item, 0) > SMALLEST_SHARE * found.step_time_s
     ]
     rows.append(("step", human.seconds(found.step_time_s), "", human.percent(1.0)))
-    return Table("Time of a step", ("item", "shows", "in all", "share"), rows)
+    notes = [found.buckets.said()] if found.buckets else []
+    return Table("Time of a step", ("item", "shows", "in all", "share"), rows, notes)
 
 
 def memory_table(found: Estimate) -> Table:
     """What the fullest stage holds at its fullest moment."""
+    whole = found.capacity_bytes
     rows = [
-        (label, human.size(found.memory[item]), human.percent(found.memory[item] / found.capacity_bytes))
+        (label, human.size(found.memory[item]), human.percent(found.memory[item] / whole), "")
         for item, label in MEMORY_ITEMS.items()
         if found.memory[item] > 0
     ]
     rows += [
-        ("allocated", human.size(found.allocated_bytes), human.percent(found.allocated_bytes / found.capacity_bytes)),
-        (
-            "reserved by the allocator",
-            human.size(found.reserved_bytes),
-            human.percent(found.reserved_bytes / found.capacity_bytes),
-        ),
-        (
-            "used on the device",
-            human.size(found.device_used_bytes),
-            human.percent(found.device_used_bytes / found.capacity_bytes),
-        ),
-        ("capacity", human.size(found.capacity_bytes), human.percent(1.0)),
+        (label, human.size(size), human.percent(size / whole), _range(found, quantity))
+        for label, quantity, size in (
+            ("allocated", "allocated", found.allocated_bytes),
+            ("reserved by the allocator", "reserved", found.reserved_bytes),
+            ("used on the device", "device_used", found.device_used_bytes),
+        )
     ]
+    rows.append(("capacity", human.size(whole), human.percent(1.0), ""))
     stage = "the only stage" if found.worst_stage == "only" else f"the {found.worst_stage} stage"
     moment = {"loss": "at the loss", "optimizer": "in the optimizer step"}.get(
         found.worst_phase, f"in the {found.worst_phase} pass"
     )
-    return Table("Memory of a chip", ("item", "size", "of capacity"), rows, (f"fullest on {stage}, {moment}",))
+    headers = ("item", "size", "of capacity", "range")
+    return Table("Memory of a chip", headers, rows, (f"fullest on {stage}, {moment}",))
+
+
+def _range(found: Estimate, quantity: str) -> str:
+    """The ends of the range of a quantity, where it has one."""
+    low, high = (found.memory_ranges[f"{quantity}_{end}_bytes"] for end in ("low", "high"))
+    return "" if low == high else f"{human.size(low)} to {human.size(high)}"
+
+
+def changes_table(found: Estimate, changes: Sequence[Change] | None) -> list[Table]:
+    """With which changes a layout that does not surely fit would; nothing where it does."""
+    if changes is None:
+        return []
+    if not changes:
+        return [
+            Table(
+                "It would fit with", notes=("no layout of this model on these chips: `costmodel plan` says what would",)
+            )
+        ]
+    rows = [
+        (
+            change.words,
+            human.seconds(change.step_time_s),
+            f"{100 * (change.step_time_s / found.step_time_s - 1):+.1f}%",
+            human.size(change.device_used_bytes),
+        )
+        for change in changes
+    ]
+    notes = ("the fewest changes of the layout, the cheapest first; `costmodel plan` searches all",)
+    return [Table("It would fit with", ("change", "step", "slower", "memory"), rows, notes)]
 
 
 def comparison(estimates: Sequence[Estimate]) -> Table:

@@ -126,7 +126,10 @@ class _Printer(LatexPrinter):  # type: ignore[misc]
 
     def _print_chosen(self, x: Expression, exp: str | None = None) -> str:
         choice = self._print(x.args[0])
-        lines = [(self._print(formula), f"{choice} = {words(label)}") for label, formula in x.options.items()]
+        lines = [
+            (self._print(formula), f"{choice} = {r', '.join(map(words, labels))}")
+            for formula, labels in x.branches.items()
+        ]
         return _raised(self._cases(lines), exp)
 
     def _print_stacked(self, x: Expression, exp: str | None = None) -> str:

@@ -149,6 +149,16 @@ class chosen(Node):
         """The formula of each label."""
         return {label.name: formula for label, formula in zip(self.args[1::2], self.args[2::2], strict=True)}
 
+    @property
+    def branches(self) -> dict[Expression, tuple[str, ...]]:
+        """The labels that share each formula; the formula of the last label comes last."""
+        *_, last = self.options.values()
+        found: dict[Expression, tuple[str, ...]] = {}
+        for label, formula in self.options.items():
+            found[formula] = (*found.get(formula, ()), label)
+        found[last] = found.pop(last)
+        return found
+
     def _eval_derivative(self, x: Expression) -> Expression:
         slopes = {label: sp.diff(formula, x) for label, formula in self.options.items()}
         return next(iter(slopes.values())) if len(set(slopes.values())) == 1 else choose(self.args[0], slopes)
@@ -311,6 +321,11 @@ def cube_root(x: Expression) -> Expression:
 def square_root(x: Expression) -> Expression:
     """The square root."""
     return sp.sqrt(x)
+
+
+def exponential(x: Expression) -> Expression:
+    """The exponential function."""
+    return sp.exp(x)
 
 
 infinite = sp.oo

@@ -18,7 +18,7 @@ from costmodel.symbolic.units import Unit
 RESERVED = frozenset(
     {
         *("FLOP", "BYTE", "SECOND", "system"),
-        *("cbrt", "ceil", "floor", "inf", "log", "sqrt"),
+        *("cbrt", "ceil", "exp", "floor", "inf", "log", "sqrt"),
         *(
             "ceil_log2",
             "floor_log2",

@@ -79,7 +79,8 @@ class TextWriter(PythonWriter):
             return f"{code} else {self.at(otherwise, ADD)}", COMPARE - 1
         if isinstance(x, nodes.chosen):
             choice = self.write(x.args[0])
-            return f"choose({choice}, {self.listed(x.options)})", ATOM
+            named = {" ".join(labels): formula for formula, labels in x.branches.items()}
+            return f"choose({choice}, {self.listed(named)})", ATOM
         if isinstance(x, nodes.stacked):
             formulas = {self.label(x.axis, i): formula for i, formula in enumerate(x.args[1:])}
             return f"rows({x.axis}, {self.listed(formulas)})", ATOM

@@ -132,6 +132,8 @@ class PythonWriter:
             return self.call(self.functions[type(x)], *x.args)
         if isinstance(x, sp.log):
             return self.call("log", *x.args)
+        if isinstance(x, sp.exp):
+            return self.call("exp", *x.args)
         raise EquationError(f"no Python form for {x.func.__name__}")
 
 

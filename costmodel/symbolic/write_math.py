@@ -16,7 +16,7 @@ HEADER = f'''"""{NOTICE}
 {{meaning}}
 """
 
-from math import cbrt, ceil, floor, inf, log, sqrt
+from math import cbrt, ceil, exp, floor, inf, log, sqrt
 from typing import Any
 
 from costmodel.runtime import ceil_log2, floor_log2, nearest_whole, none_drawn, ones_below
@@ -55,9 +55,13 @@ class MathWriter(PythonWriter):
         if isinstance(x, nodes.chosen):
             labels = self.system.labels(x.args[0])
             picked = self.write(x.args[0])
-            *first, (_, last) = x.options.items()
-            tests = (f"{self.at(formula, ADD)} if {picked} == {labels.index(label)} else " for label, formula in first)
-            return "".join(tests) + self.at(last, ADD), COMPARE - 1
+            *first, last = x.branches
+            cases = ""
+            for formula in first:
+                numbers = [labels.index(label) for label in x.branches[formula]]
+                test = f"== {numbers[0]}" if len(numbers) == 1 else f"in {{{', '.join(map(str, numbers))}}}"
+                cases += f"{self.at(formula, ADD)} if {picked} {test} else "
+            return cases + self.at(last, ADD), COMPARE - 1
         if isinstance(x, nodes.Extreme) and len(x.args) == 1:
             return self.emit(x.args[0])
         if isinstance(x, nodes.stacked):

@@ -22,7 +22,7 @@ HEADER = f'''"""{NOTICE}
 {{meaning}}
 """
 
-from numpy import add, cbrt, ceil, floor, inf, log, maximum, minimum, sqrt, where
+from numpy import add, cbrt, ceil, exp, floor, inf, log, maximum, minimum, sqrt, where
 
 from costmodel.runtime import (
     at_largest,
@@ -80,10 +80,12 @@ class NumpyWriter(PythonWriter):
         if isinstance(x, nodes.chosen):
             labels = self.system.labels(x.args[0])
             picked = self.write(x.args[0])
-            *first, (_, last) = x.options.items()
-            code = "".join(
-                f"where({picked} == {labels.index(label)}, {self.write(formula)}, " for label, formula in first
-            )
+            *first, last = x.branches
+            code = ""
+            for formula in first:
+                tests = [f"{picked} == {labels.index(label)}" for label in x.branches[formula]]
+                condition = tests[0] if len(tests) == 1 else " | ".join(f"({test})" for test in tests)
+                code += f"where({condition}, {self.write(formula)}, "
             return code + self.write(last) + ")" * len(first), ATOM
         if isinstance(x, nodes.at_row):
             return f"row({self.write(x.args[0])}, {self.dimension(x.axis)}, {int(x.args[2])})", ATOM

@@ -18,7 +18,7 @@ from math import gcd, prod
 from costmodel.errors import InputError
 from costmodel.topology.machine import Dimension, Machine
 
-AXES = ("tp", "dp", "pp")
+AXES = ("tp", "cp", "dp", "pp")
 EXAMPLES = "an order such as tp-dp-pp, or a placement such as domain:tp8/network:dp32 or x:tp4.dp4/y:dp16"
 NETWORK = "network"
 

@@ -1,10 +1,10 @@
-"""The table of placements: every way to lay logical axes (tp, dp, pp) on the dimensions of a machine, as columns of numbers.
+"""The table of placements: every way to lay logical axes (tp, cp, dp, pp) on the dimensions of a machine, as columns of numbers.
 
 A placement writes the size of each dimension as an ordered product over the logical axes. Inside a dimension they nest in the
 order of `axes`, innermost first, so that the axis with the most traffic gets the links of its own.
 
 Columns, one row a placement, all float64:
-    tp, dp, pp                     degrees
+    tp, cp, dp, pp                 degrees
     domain_tp.., unit_tp..         on switches: members of a group in one fast domain, and in one unit
     tp_x, tp_stride_x, tp_ring_x   on a torus: size of the sub-axis along x, chips inside it, whether it closes; and y, z
     tp_slices                      on a torus: slices that a group spans
@@ -83,6 +83,7 @@ def placements(
     tables = [
         np.array(_factorizations(prod(dimension.size for dimension in run), len(axes)), dtype=np.int64) for run in runs
     ]
+    tables = [table[(table <= most).all(axis=1)] for table in tables]
     chosen: list[Counts] = []
     degrees = np.ones((1, len(axes)), dtype=np.int64)
     for place, table in enumerate(tables):

@@ -53,7 +53,7 @@ CASES = {
     TRAIN + "--layout tp=8,pp=4": "",
     TRAIN + "--layout 'tp=8 pp=7'": "pp=4",
     TRAIN + "--layout 'tp=8 tp=8'": "twice",
-    TRAIN + "--layout 'pt=8'": "choose from dp",
+    TRAIN + "--layout 'pt=8'": "choose from cp, cp_type, dp",
     TRAIN + "--layout 'tp=0'": "",
     TRAIN + "--layout 'tp=nan'": "",
     TRAIN + "--layout 'tp=8 zero=4'": "0, 1, 2, 3",

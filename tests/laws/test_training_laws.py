@@ -36,7 +36,7 @@ def no_slower(faster, slower):
 
 
 @few
-@given(cases())
+@given(cases(most_cp=4))
 def test_a_drawn_case_is_legal_and_finite(case):
     found = case()
     assert [name for name in found if name.startswith("rule_") and found[name] != 1] == []
@@ -45,7 +45,7 @@ def test_a_drawn_case_is_legal_and_finite(case):
 
 
 @few
-@given(cases())
+@given(cases(most_cp=4))
 def test_items_of_time_add_up_to_the_step(case):
     found = case()
     items = [found[f"time_{item}"] for item in TIMES]
@@ -54,7 +54,7 @@ def test_items_of_time_add_up_to_the_step(case):
 
 
 @few
-@given(cases())
+@given(cases(most_cp=4))
 def test_items_of_memory_add_up_to_what_is_allocated(case):
     found = case()
     items = [found[size] for size in SIZES]
@@ -68,17 +68,17 @@ def test_items_of_memory_add_up_to_what_is_allocated(case):
 @few
 def test_a_chip_alone_communicates_nothing(on, data):
     found = data.draw(cases(machines=(on,)))()
-    assert [found[f"time_{item}"] for item in (*COMMUNICATION, "bubble")] == [0] * 5
-    assert [found[f"total_{item}"] for item in COMMUNICATION] == [0] * 4
+    assert [found[f"time_{item}"] for item in (*COMMUNICATION, "bubble")] == [0] * 6
+    assert [found[f"total_{item}"] for item in COMMUNICATION] == [0] * 5
 
 
 @few
-@given(cases())
+@given(cases(most_cp=4))
 def test_degrees_multiply_out_to_the_chips(case):
     layout = case.layout
-    assert layout.tp * layout.pp * layout.dp == layout.chips == case.workload.machine.chips
+    assert layout.tp * layout.cp * layout.pp * layout.dp == layout.chips == case.workload.machine.chips
     with pytest.raises(InputError, match=f"not the {layout.chips} chips"):
-        parse_layout(f"tp={layout.tp} pp={layout.pp} dp={layout.dp + 1}", layout.chips)
+        parse_layout(f"tp={layout.tp} cp={layout.cp} pp={layout.pp} dp={layout.dp + 1}", layout.chips)
 
 
 @few
@@ -90,7 +90,7 @@ def test_model_flops_do_not_depend_on_the_layout(data):
 
 
 @few
-@given(cases())
+@given(cases(most_cp=4))
 def test_weights_of_all_ranks_are_those_of_the_model_and_its_copies(case):
     """Each of tp ranks holds its share and a copy of the norms; a tied head on a stage of its own is a copy too."""
     found, layout, model = case(), case.layout, case.workload.model
@@ -173,7 +173,7 @@ def test_chunks_divide_the_bubble(case):
 
 
 @few
-@given(cases())
+@given(cases(most_cp=4))
 def test_the_step_lies_between_perfect_overlap_and_none(case):
     low, step, high = (case(overlap)["step_time"] for overlap in ("perfect", "modelled", "none"))
     assert at_most(low, step)
@@ -181,7 +181,7 @@ def test_the_step_lies_between_perfect_overlap_and_none(case):
 
 
 @few
-@given(cases())
+@given(cases(most_cp=4))
 def test_what_shows_of_communication_is_part_of_it(case):
     found = case()
     for item in COMMUNICATION[:3]:
@@ -191,7 +191,7 @@ def test_what_shows_of_communication_is_part_of_it(case):
 
 
 @few
-@given(cases())
+@given(cases(most_cp=4))
 def test_no_step_beats_the_peak_of_its_chips(case):
     found = case()
     assert found["hfu"] < 1
@@ -200,7 +200,7 @@ def test_no_step_beats_the_peak_of_its_chips(case):
 
 
 @few
-@given(cases())
+@given(cases(most_cp=4))
 def test_recomputation_saves_activations_and_never_time(case):
     modes = [case.laid(recompute=mode)() for mode in ("none", "selective", "full")]
     for less, more in pairwise(modes):
@@ -304,14 +304,14 @@ def test_no_share_of_the_chip_slows_the_step_by_growing(case, share):
 @given(cases())
 def test_more_hidden_communication_never_costs(case):
     given = case.inputs
-    for share in ("tp_hidden_share", "fsdp_hidden_share", "dp_hidden_share"):
+    for share in ("tp_hidden_share", "cp_hidden_share", "fsdp_hidden_share", "dp_hidden_share"):
         times = [case(**{share: hidden})["step_time"] for hidden in (0.0, given[share], 1.0)]
         assert at_most(times[2], times[1])
         assert at_most(times[1], times[0])
 
 
 @few
-@given(cases())
+@given(cases(most_cp=4))
 def test_a_longer_sequence_takes_longer_and_more_memory(case):
     longer = case.on(sequence_length=2 * case.workload.sequence_length)
     assert longer()["step_time"] > case()["step_time"]

@@ -25,12 +25,17 @@ class Published:
     case: Case
     step_time: float
     tflops: float
+    causal_tflops: float
     ratio: float
 
     def predicted(self):
         """Predicted over measured step time."""
         found = self.case()
-        return found["step_time"] / self.step_time if self.step_time else self.tflops * 1e12 / found["chip_rate"]
+        if self.step_time:
+            return found["step_time"] / self.step_time
+        if self.causal_tflops:
+            return self.causal_tflops * 1e12 / (found["mfu_causal"] * found["peak"])
+        return self.tflops * 1e12 / found["chip_rate"]
 
 
 def published(file=FILE):
@@ -51,7 +56,9 @@ def run(row, shapes):
     model = shapes.get(row["model"]) or resolve_model(row["model"], CATALOG)
     workload = Workload(where, model, row["sequence_length"], row["batch"])
     case = Case(workload, parse_layout(row["layout"], where.chips))
-    return Published(row["run"], case, row.get("step_time", 0), row.get("tflops", 0), row["ratio"])
+    return Published(
+        row["run"], case, row.get("step_time", 0), row.get("tflops", 0), row.get("causal_tflops", 0), row["ratio"]
+    )
 
 
 def main():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from costmodel.search.candidates import Candidates, candidates, only
 from costmodel.search.evaluate import evaluate
 from costmodel.search.grid import search
-from costmodel.search.layout import parse_layout
+from costmodel.search.layout import CONTEXTS, parse_layout
 from costmodel.search.nearest import nearest_legal
 from costmodel.search.workload import Workload
 from costmodel.studies.estimate import estimate
@@ -29,7 +29,12 @@ MACHINES = (
     ("tpu-v6e:2x4", 2),
     ("tpu-v5p:4x4x12", 1),
 )
-FEW = Candidates(micro_batches=(1, 2), schedules=(("1f1b", 1), ("interleaved", 2), ("interleaved", 3)))
+FEW = Candidates(
+    micro_batches=(1, 2),
+    schedules=(("1f1b", 1), ("interleaved", 2), ("interleaved", 3)),
+    cp_types=CONTEXTS,
+    most_cp=2,
+)
 
 
 @st.composite
@@ -82,7 +87,7 @@ def test_what_was_searched_is_legal_or_rejected_by_one_rule(case):
     assert grid.count(grid.legal) + sum(grid.broken.values()) == grid.searched
     assert grid.count(grid.fits) <= grid.count(grid.legal)
     assert np.isfinite(grid.step_time[grid.legal]).all() and np.isinf(grid.step_time[~grid.legal]).all()
-    products = grid.degrees["tp"] * grid.degrees["pp"] * grid.degrees["dp"]
+    products = grid.degrees["tp"] * grid.degrees["cp"] * grid.degrees["pp"] * grid.degrees["dp"]
     assert (products == case.workload.machine.chips).all()
 
 
@@ -91,7 +96,7 @@ def test_what_was_searched_is_legal_or_rejected_by_one_rule(case):
 )
 def test_the_best_is_the_best_of_all_tried_one_by_one(on, slices):
     workload = Workload(machine(on, slices), decoder(layers=4, vocabulary=200_000), 2048, 8)
-    grid = search(workload, CATALOG, candidates(4, 8))
+    grid = search(workload, CATALOG, candidates(4, 8, 2048))
     least = np.inf
     for found in np.argwhere(grid.legal):
         index = tuple(map(int, found))
@@ -157,7 +162,7 @@ def test_the_nearest_legal_layout_is_legal_and_can_be_placed(case, data):
 
 def test_one_degree_apart_is_near():
     workload = Workload(machine("dgx-h100:64"), decoder(layers=32), 4096, 64)
-    grid = search(workload, CATALOG, candidates(32, 64))
+    grid = search(workload, CATALOG, candidates(32, 64, 4096))
     wanted = replace(grid.settled(grid.best(grid.legal, grid.step_time, 1)[0]), tp=3, pp=4, dp=6, zero=1)
     near = nearest_legal(grid, wanted)
     assert near.pp == 4 and near.zero == 1 and near.tp in (2, 4) and near.tp * near.dp == 16
@@ -166,7 +171,7 @@ def test_one_degree_apart_is_near():
 def test_progress_is_told_up_to_the_end():
     shares = []
     workload = Workload(machine("dgx-h100:512"), decoder(layers=16), 4096, 512)
-    search(workload, CATALOG, candidates(16, 512), shares.append)
+    search(workload, CATALOG, candidates(16, 512, 2048), shares.append)
     assert shares == sorted(shares)
     assert shares[-1] == 1
 
@@ -174,21 +179,20 @@ def test_progress_is_told_up_to_the_end():
 def test_candidates_of_one_layout_are_that_layout():
     workload = Workload(machine("dgx-h100:8"), decoder(), 1024, 8)
     grid = search(workload, CATALOG, FEW)
-    layout = grid.layout((1, 2, 3, 1, 1, 0), "tp-dp-pp")
-    assert only(layout).shape == (1, 1, 1, 1, 1)
-    assert (
-        only(layout).layout((0, 0, 0, 0, 0), {"tp": layout.tp, "pp": layout.pp, "dp": layout.dp}, "tp-dp-pp") == layout
-    )
+    layout = grid.layout((1, 2, 3, 1, 1, 0, 0), "tp-dp-pp")
+    assert only(layout).shape == (1, 1, 1, 1, 1, 1)
+    degrees = {"tp": layout.tp, "cp": layout.cp, "pp": layout.pp, "dp": layout.dp}
+    assert only(layout).layout((0, 0, 0, 0, 0, 0), degrees, "tp-dp-pp") == layout
 
 
 @pytest.mark.parametrize(("layers", "expected"), [(126, {2, 3, 4, 6, 7, 8, 9, 14, 16}), (7, {3, 7, 9}), (1, {3})])
 def test_chunks_divide_the_layers_or_the_layers_and_two(layers, expected):
-    assert {v for schedule, v in candidates(layers, 64).schedules if schedule == "interleaved"} == expected
+    assert {v for schedule, v in candidates(layers, 64, 2048).schedules if schedule == "interleaved"} == expected
 
 
 @given(st.integers(1, 5000))
 def test_micro_batches_are_powers_of_two_that_divide_the_batch(batch):
-    sizes = candidates(8, batch).micro_batches
+    sizes = candidates(8, batch, 2048).micro_batches
     assert sizes[0] == 1 and all(batch % size == 0 and size & (size - 1) == 0 for size in sizes)
     assert sizes[-1] == 64 or batch % (2 * sizes[-1]) or 2 * sizes[-1] > batch
 
@@ -203,7 +207,27 @@ def test_of_equals_the_one_with_less_memory_comes_first():
 def test_the_nearest_legal_layout_of_a_torus_that_the_default_order_cannot_fill():
     """Six ranks along an axis of four: the hint names a placement that can be had."""
     workload = Workload(machine("tpu-v5p:4x4x12"), decoder(heads=6, kv_heads=6, ffn_size=3072), 1020, 192)
-    grid = search(workload, CATALOG, candidates(4, 192))
+    grid = search(workload, CATALOG, candidates(4, 192, 1020))
     near = nearest_legal(grid, parse_layout("tp=6 zero=1 sp=1 mbs=5", 192))
     assert near.tp == 6
     assert evaluate(workload, near, CATALOG)["legal"] == 1
+
+
+@pytest.mark.parametrize(
+    ("length", "most"), [(2048, 1), (8192, 1), (16383, 1), (16384, 2), (32768, 4), (131072, 16), (2**20, 16)]
+)
+def test_context_parallelism_is_tried_on_long_sequences_alone(length, most):
+    tried = candidates(8, 64, length)
+    assert tried.limits["cp"] == most
+    assert tried.cp_types == (("ring",) if most == 1 else ("ring", "all-gather", "ulysses", "usp"))
+
+
+def test_a_long_sequence_is_shared_where_that_is_fastest():
+    """32 heads over 64 chips: the one sequence of a data-parallel rank at a time leaves tp and cp, and tp talks more."""
+    workload = Workload(machine("dgx-h100:64"), decoder(layers=32, hidden_size=4096, heads=32, kv_heads=8), 131072, 16)
+    grid = search(workload, CATALOG, candidates(32, 16, 131072))
+    best = grid.settled(grid.best(grid.fits, grid.step_time, 1)[0])
+    assert best.cp > 1 and best.tp * best.cp * best.pp * best.dp == 64
+    told = evaluate(workload, best, CATALOG)
+    assert told["legal"] == 1
+    assert told["step_time"] == pytest.approx(grid.step_time[grid.best(grid.fits, grid.step_time, 1)[0]], rel=1e-12)

@@ -7,12 +7,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from costmodel.errors import InputError
-from costmodel.search.layout import KEYS, RECOMPUTE, SCHEDULES, Layout, parse_layout
+from costmodel.search.layout import CONTEXTS, KEYS, RECOMPUTE, SCHEDULES, Layout, parse_layout
 
 degrees = st.integers(1, 64)
 layouts = st.builds(
     Layout,
     tp=degrees,
+    cp=st.integers(1, 16),
+    cp_type=st.sampled_from(CONTEXTS),
     pp=degrees,
     dp=st.integers(1, 2**20),
     virtual_stages=degrees,
@@ -21,6 +23,7 @@ layouts = st.builds(
     sequence_parallel=st.booleans(),
     recompute=st.sampled_from(RECOMPUTE),
     schedule=st.sampled_from(SCHEDULES),
+    group=st.integers(0, 64),
     placement=st.sampled_from(("tp-dp-pp", "tp-pp-dp", "domain:tp8/network:dp16.pp4", "x:tp4.dp4/y:dp20/z:dp28")),
 )
 
@@ -56,12 +59,12 @@ def test_defaults_are_those_that_the_keys_tell():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tp", "'tp' is not key=value; the keys are tp, pp, dp"),
+        ("tp", "'tp' is not key=value; the keys are tp, cp, pp, dp"),
         ("tp:8", "is not key=value"),
         ("tp=", "'tp=' is not key=value"),
         ("tp=8 tp=4", "tp is given twice"),
         ("tpp=8", "unknown layout key 'tpp': did you mean"),
-        ("xyzzy=8", "choose from dp, mbs, placement"),
+        ("xyzzy=8", "choose from"),
         ("tp=0", "tp=0 must be a whole number from 1 to"),
         ("tp=-8", "must be a whole number"),
         ("tp=8.0", "must be a whole number"),
@@ -74,7 +77,9 @@ def test_defaults_are_those_that_the_keys_tell():
         ("zero=4", "zero=4 is not known; choose from 0, 1, 2, 3"),
         ("sp=yes", "sp=yes is not known; choose from 0, 1"),
         ("recompute=selectiv", "did you mean selective?"),
-        ("schedule=gpipe", "choose from 1f1b, interleaved"),
+        ("schedule=gpip", "did you mean gpipe?"),
+        ("schedule=fastest", "choose from 1f1b, interleaved, gpipe, breadth-first"),
+        ("group=0", "group=0 must be a whole number"),
         ("tp=8 dp=4", "tp 8 x pp 1 x dp 4 = 32, not the 64 chips; dp=8 would fill them"),
         ("tp=8 pp=3", "nearest: tp=8 pp=2 dp=4"),
         ("tp=7", "tp=7 does not divide them, tp=4 does"),
@@ -102,20 +107,20 @@ def test_any_text_is_read_or_refused_in_a_sentence(text):
     assert read
 
 
-@given(st.integers(1, 512), st.integers(1, 40), st.integers(1, 40), st.integers(1, 40))
-def test_a_remedy_for_degrees_that_do_not_multiply_out_does(chips, tp, pp, dp):
+@given(st.integers(1, 512), st.integers(1, 40), st.integers(1, 6), st.integers(1, 40), st.integers(1, 40))
+def test_a_remedy_for_degrees_that_do_not_multiply_out_does(chips, tp, cp, pp, dp):
     try:
-        parse_layout(f"tp={tp} pp={pp} dp={dp}", chips)
+        parse_layout(f"tp={tp} cp={cp} pp={pp} dp={dp}", chips)
     except InputError as error:
         remedy = str(error).split(";")[1]
-        words = dict(re.findall(r"(tp|pp|dp)=(\d+)", remedy.split(" does not divide them,")[-1]))
-        given = {"tp": tp, "pp": pp, "dp": dp} if "dp" in words else {}
+        words = dict(re.findall(r"(tp|cp|pp|dp)=(\d+)", re.split(r" does not divide [a-z0-9= ]+,", remedy)[-1]))
+        given = {"tp": tp, "cp": cp, "pp": pp, "dp": dp} if "dp" in words else {"tp": tp} if "cp" in words else {}
         wanted = " ".join(f"{key}={value}" for key, value in (given | words).items())
         assert parse_layout(wanted, chips).chips == chips
     else:
-        assert tp * pp * dp == chips
+        assert tp * cp * pp * dp == chips
 
 
 def test_every_key_is_described():
-    assert set(KEYS) == {word.split("=")[0] for word in str(parse_layout("", 1)).split()}
+    assert set(KEYS) == {word.split("=")[0] for word in str(parse_layout("cp=2 group=2", 2)).split()}
     assert min(map(len, KEYS.values())) > 10

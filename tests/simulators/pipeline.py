@@ -1,18 +1,20 @@
 """Pipeline schedules executed op by op: who computes what in which order is fixed, when follows from the data.
 
-A device holds `chunks` stages; stage s = chunk * devices + device. Forward of micro-batch m on stage s needs that of
-stage s - 1, backward that of stage s + 1, the last backward its own forward.
+Forward of a micro-batch on a stage needs that of the stage before, its input gradient that of the stage after (the last one its
+own forward), its weight gradient its input gradient. A whole backward is both gradients as one op.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-FORWARD, BACKWARD = "forward", "backward"
+FORWARD, BACKWARD, INPUT, WEIGHT = "forward", "backward", "input gradient", "weight gradient"
 Op = tuple[str, int, int]
-"""Direction, chunk on the device, micro-batch."""
+"""What, stage, micro-batch."""
+Slot = tuple[Op, ...]
+"""One op, or two that run together as a pair."""
 
 
 class DeadlockError(Exception):
@@ -20,104 +22,161 @@ class DeadlockError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Program:
+    """What each device does in turn. `home` tells the device of a stage for a micro-batch; `chunks`, how many stages a device
+    has for each micro-batch.
+    """
+
+    orders: tuple[tuple[Slot, ...], ...]
+    stages: int
+    chunks: int
+    home: Callable[[int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
-    """`bubble`: the common end minus the work of the busiest device. `in_flight`: by device, stage shares of
-    activations (micro-batches over chunks) held at the fullest moment. `messages`: activations and gradients sent."""
+    """`bubble`: the common end minus the work of the busiest device. By device, stage shares of activations
+    (micro-batches over chunks) at the fullest moment: `in_flight` are held until the input gradient is done, `held` until the
+    weight gradient is. `messages`: activations and gradients sent. `ended`: when each op was done.
+    """
 
     makespan: Fraction
     bubble: Fraction
     in_flight: tuple[Fraction, ...]
+    held: tuple[Fraction, ...]
     messages: int
+    ended: dict[Op, Fraction]
 
 
-def gpipe(devices: int, micro_batches: int) -> list[list[Op]]:
-    everything = range(micro_batches)
-    order: list[Op] = [(FORWARD, 0, m) for m in everything]
-    order += [(BACKWARD, 0, m) for m in everything]
-    return [order for _ in range(devices)]
+def in_a_line(orders: Iterable[Iterable[Op]], chunks: int = 1) -> Program:
+    """Device d has the stages d, d + p, d + 2 p and so on."""
+    alone = tuple(tuple((op,) for op in order) for order in orders)
+    devices = len(alone)
+    return Program(alone, devices * chunks, chunks, lambda stage, _: stage % devices)
 
 
-def one_forward_one_backward(devices: int, micro_batches: int) -> list[list[Op]]:
+def gpipe(devices: int, micro_batches: int) -> Program:
+    return breadth_first(devices, micro_batches, 1)
+
+
+def breadth_first(devices: int, micro_batches: int, chunks: int) -> Program:
+    """All micro-batches through a chunk before the next chunk."""
+    return in_a_line(
+        (
+            [(FORWARD, chunk * devices + d, m) for chunk in range(chunks) for m in range(micro_batches)]
+            + [(BACKWARD, chunk * devices + d, m) for chunk in reversed(range(chunks)) for m in range(micro_batches)]
+            for d in range(devices)
+        ),
+        chunks,
+    )
+
+
+def one_forward_one_backward(devices: int, micro_batches: int) -> Program:
     """Device i starts with as many forwards as there are devices after it, then alternates."""
-    return [
-        _alternating(
-            [(0, m) for m in range(micro_batches)], [(0, m) for m in range(micro_batches)], devices - 1 - device
-        )
-        for device in range(devices)
-    ]
+    return interleaved(devices, micro_batches, 1, warm_up=1)
 
 
-def interleaved(devices: int, micro_batches: int, chunks: int, group: int | None = None) -> list[list[Op]]:
+def interleaved(devices: int, micro_batches: int, chunks: int, group: int | None = None, warm_up: int = 2) -> Program:
     """Groups of micro-batches go through all chunks of a device before the next group; Megatron's order and warm-up."""
     size = min(group or devices, micro_batches)
+    forth, back = in_groups(micro_batches, chunks, size)
+    orders = []
+    for d in range(devices):
+        forward = [(FORWARD, chunk * devices + d, m) for chunk, m in forth]
+        backward = [(BACKWARD, chunk * devices + d, m) for chunk, m in back]
+        orders.append(alternating(forward, backward, warm_up * (devices - 1 - d) + (chunks - 1) * size))
+    return in_a_line(orders, chunks)
+
+
+def in_groups(micro_batches: int, chunks: int, size: int) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
+    """Chunk and micro-batch of every pass of a device, forward and backward."""
     groups = [range(start, min(start + size, micro_batches)) for start in range(0, micro_batches, size)]
-    forward = [(chunk, m) for batch in groups for chunk in range(chunks) for m in batch]
-    backward = [(chunks - 1 - chunk, m) for batch in groups for chunk in range(chunks) for m in batch]
-    return [
-        _alternating(forward, backward, 2 * (devices - 1 - device) + (chunks - 1) * size) for device in range(devices)
-    ]
+    forth = [(chunk, m) for batch in groups for chunk in range(chunks) for m in batch]
+    return forth, [(chunks - 1 - chunk, m) for chunk, m in forth]
 
 
-def _alternating(forward: list[tuple[int, int]], backward: list[tuple[int, int]], ahead: int) -> list[Op]:
+def alternating(forward: Sequence[Op], backward: Sequence[Op], ahead: int) -> list[Op]:
     ahead = min(ahead, len(forward))
-    order: list[Op] = [(FORWARD, *op) for op in forward[:ahead]]
+    order = list(forward[:ahead])
     for later, earlier in zip(forward[ahead:], backward, strict=False):
-        order += [(FORWARD, *later), (BACKWARD, *earlier)]
-    return order + [(BACKWARD, *op) for op in backward[len(forward) - ahead :]]
+        order += [later, earlier]
+    return order + list(backward[len(forward) - ahead :])
 
 
 def run(
-    order: Sequence[Sequence[Op]],
+    program: Program,
     forward: Sequence[Fraction],
     backward: Sequence[Fraction],
     message: Fraction = Fraction(0),
+    *,
+    weight: Sequence[Fraction] | None = None,
+    pair: Fraction | None = None,
 ) -> Run:
-    """Execute; `forward` and `backward` seconds by stage; a message takes `message` seconds and delays only who waits for it."""
-    devices, stages = len(order), len(forward)
-    seconds = {FORWARD: forward, BACKWARD: backward}
-    ended: dict[tuple[str, int, int], Fraction] = {}
-    clock = [Fraction(0)] * devices
-    work = [Fraction(0)] * devices
-    position = [0] * devices
+    """Execute; seconds by stage, a pair taking `pair` or both after each other; a message takes `message` seconds and delays
+    only who waits for it.
+
+    `backward` is the whole backward pass, or the input gradient alone where `weight` gives the other.
+    """
+    late = weight or [Fraction(0)] * program.stages
+    seconds = {
+        FORWARD: forward,
+        INPUT: backward,
+        WEIGHT: late,
+        BACKWARD: [a + b for a, b in zip(backward, late, strict=True)],
+    }
+    devices = len(program.orders)
+    ended: dict[Op, Fraction] = {}
+    clock, work, position = [Fraction(0)] * devices, [Fraction(0)] * devices, [0] * devices
     messages = 0
-    while any(position[device] < len(order[device]) for device in range(devices)):
-        before = sum(position)
-        for device in range(devices):
-            while position[device] < len(order[device]):
-                direction, chunk, batch = order[device][position[device]]
-                stage = chunk * devices + device
-                needed, crosses = _input_of(direction, stage, batch, stages)
-                if needed is not None and needed not in ended:
+    left = sum(map(len, program.orders))
+    while left:
+        before = left
+        for device, order in enumerate(program.orders):
+            while position[device] < len(order):
+                slot = order[position[device]]
+                needs = [need for op in slot if (need := needed(op, program.stages)) is not None]
+                if any(need not in ended for need in needs):
                     break
-                sent = crosses and devices > 1
-                ready = (ended[needed] if needed is not None else 0) + (message if sent else 0)
-                clock[device] = max(clock[device], ready) + seconds[direction][stage]
-                work[device] += seconds[direction][stage]
-                ended[direction, stage, batch] = clock[device]
-                messages += sent
+                remote = [program.home(need[1], need[2]) != device for need in needs]
+                ready = max((ended[n] + message * r for n, r in zip(needs, remote, strict=True)), default=Fraction(0))
+                together = pair is not None and len(slot) > 1
+                took = pair if together else sum((seconds[what][stage] for what, stage, _ in slot), Fraction(0))
+                clock[device] = max(clock[device], ready) + took
+                work[device] += took
+                for what, stage, batch in slot:
+                    ended[what, stage, batch] = clock[device]
+                    if what == BACKWARD:
+                        ended[INPUT, stage, batch] = clock[device]
+                messages += sum(remote)
                 position[device] += 1
-        if sum(position) == before:
+                left -= 1
+        if left == before:
             raise DeadlockError
     makespan = max(clock)
-    return Run(makespan, makespan - max(work), _in_flight(order, stages // devices), messages)
+    until_input, until_weight = (
+        tuple(_fullest(order, program.chunks, ends) for order in program.orders)
+        for ends in ({BACKWARD, INPUT}, {BACKWARD, WEIGHT})
+    )
+    return Run(makespan, makespan - max(work), until_input, until_weight, messages, ended)
 
 
-def _input_of(direction: str, stage: int, batch: int, stages: int) -> tuple[tuple[str, int, int] | None, bool]:
-    """The op whose result is needed, and whether it comes from another stage; None for a batch that enters."""
-    if direction == FORWARD:
-        return ((FORWARD, stage - 1, batch), True) if stage else (None, False)
-    return ((FORWARD, stage, batch), False) if stage == stages - 1 else ((BACKWARD, stage + 1, batch), True)
+def needed(op: Op, stages: int) -> Op | None:
+    """The op whose result is needed; None for a batch that enters."""
+    what, stage, batch = op
+    if what == FORWARD:
+        return (FORWARD, stage - 1, batch) if stage else None
+    if what == WEIGHT:
+        return (INPUT, stage, batch)
+    return (FORWARD, stage, batch) if stage == stages - 1 else (INPUT, stage + 1, batch)
 
 
-def _in_flight(order: Sequence[Sequence[Op]], chunks: int) -> tuple[Fraction, ...]:
-    peaks = []
-    for ops in order:
-        held = peak = 0
-        for direction, _, _ in ops:
-            held += 1 if direction == FORWARD else -1
-            peak = max(peak, held)
-        peaks.append(Fraction(peak, chunks))
-    return tuple(peaks)
+def _fullest(order: Sequence[Slot], chunks: int, ends: set[str]) -> Fraction:
+    held = peak = 0
+    for slot in order:
+        held += sum(what == FORWARD for what, _, _ in slot)
+        peak = max(peak, held)
+        held -= sum(what in ends for what, _, _ in slot)
+    return Fraction(peak, chunks)
 
 
 def run_blocking(

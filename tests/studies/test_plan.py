@@ -72,7 +72,7 @@ def test_the_front_trades_time_for_memory():
 def test_no_layout_that_fits_beats_one_of_the_front_in_both():
     where = machine("dgx-h100:16")
     workload = Workload(where, decoder(layers=24, hidden_size=4096, ffn_size=16384, heads=32, kv_heads=8), 4096, 64)
-    grid = search(workload, CATALOG, candidates(24, 64))
+    grid = search(workload, CATALOG, candidates(24, 64, 4096))
     for found in planned(workload.model).front:
         better = (grid.step_time < found.step_time_s * (1 - 1e-9)) & (grid.device_used < found.device_used_bytes)
         assert not (better & grid.fits).any()

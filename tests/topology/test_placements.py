@@ -17,7 +17,7 @@ from tests.topology.hand_made import CATALOG
 
 SWITCHED = ("dgx-h100:96", "dgx-h100:2048", "tight:512", "tighter:512", "gb200-nvl72:576", "mi300x:64", "workstation")
 TORI = ("tpu-v5p:4x4x4", "tpu-v5p:8x8x16", "tpu-v5p:4x20x28", "tpu-v5p:2x2x4", "tpu-v6e:8x16", "trainium2:4x4")
-AXES = ("tp", "dp", "pp")
+AXES = ("tp", "cp", "dp", "pp")
 
 
 def machine(on, slices=1):
@@ -54,7 +54,7 @@ def test_members_of_inner_levels_divide_those_of_outer_ones(on):
 
 
 @pytest.mark.parametrize("on", ["dgx-h100:2048", "tight:512", "tighter:512", "gb200-nvl72:576"])
-@pytest.mark.parametrize("axes", [("dp",), ("tp", "dp"), AXES, ("tp", "cp", "dp", "pp")])
+@pytest.mark.parametrize("axes", [("dp",), ("tp", "dp"), ("tp", "dp", "pp"), AXES])
 def test_every_split_of_every_level_is_there_once(on, axes):
     made = machine(on)
     table = placements(made, axes, all_levels=True)
@@ -63,10 +63,10 @@ def test_every_split_of_every_level_is_there_once(on, axes):
 
 
 def test_equal_axes_of_a_torus_are_not_told_apart():
-    assert len(placements(machine("tpu-v5p:4x8x16"))) == splits(4, 3) * splits(8, 3) * splits(16, 3)
-    assert len(placements(machine("tpu-v5p:8x8x8"))) == comb(splits(8, 3) + 2, 3)
-    assert len(placements(machine("tpu-v5p:8x16x8"))) == splits(16, 3) * comb(splits(8, 3) + 1, 2)
-    assert len(placements(machine("tpu-v6e:8x16"))) == splits(8, 3) * splits(16, 3)
+    assert len(placements(machine("tpu-v5p:4x8x16"))) == splits(4, 4) * splits(8, 4) * splits(16, 4)
+    assert len(placements(machine("tpu-v5p:8x8x8"))) == comb(splits(8, 4) + 2, 3)
+    assert len(placements(machine("tpu-v5p:8x16x8"))) == splits(16, 4) * comb(splits(8, 4) + 1, 2)
+    assert len(placements(machine("tpu-v6e:8x16"))) == splits(8, 4) * splits(16, 4)
 
 
 @pytest.mark.parametrize(("first", "second"), [("8x16x16", "16x8x16"), ("4x8x8", "8x8x4")])
@@ -100,13 +100,14 @@ def test_a_row_is_what_its_placement_gives_when_written_out(on, slices, all_leve
     st.sampled_from(SWITCHED),
     st.permutations(AXES),
     st.sampled_from([1, 2, 3, 4, 6, 8]),
+    st.sampled_from([1, 2, 3]),
     st.sampled_from([1, 2, 4, 9]),
 )
-def test_an_order_is_counted_as_its_strides_say(on, order, tp, pp):
+def test_an_order_is_counted_as_its_strides_say(on, order, tp, cp, pp):
     made = machine(on)
-    if made.chips % (tp * pp):
+    if made.chips % (tp * cp * pp):
         return
-    degrees = {"tp": tp, "dp": made.chips // tp // pp, "pp": pp}
+    degrees = {"tp": tp, "cp": cp, "dp": made.chips // (tp * cp * pp), "pp": pp}
     row = members("-".join(order), degrees, made)
     stride = 1
     for axis in order:
@@ -145,7 +146,7 @@ def test_limits_of_degrees():
     kept = (everything.columns["tp"] <= 8) & (everything.columns["pp"] <= 16)
     assert len(table) == kept.sum()
     with pytest.raises(InputError, match="allow more"):
-        placements(machine("dgx-h100:2048"), limits={"tp": 1, "dp": 2, "pp": 4})
+        placements(machine("dgx-h100:2048"), limits={"tp": 1, "cp": 1, "dp": 2, "pp": 4})
 
 
 def test_factors_that_are_not_powers_of_two():

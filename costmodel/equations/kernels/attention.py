@@ -1,17 +1,41 @@
 """Fused attention (FlashAttention and its kin): matrix work of the causal pairs, and their exponentials."""
 
+from costmodel.equations.axes import CONTEXT
 from costmodel.equations.model.mask import CausalMask
-from costmodel.symbolic import FLOP, Chapter, count, equation, flop_per_second, given, part, per_second, seconds
+from costmodel.symbolic import (
+    BYTE,
+    FLOP,
+    Chapter,
+    bytes_,
+    bytes_per_second,
+    choice,
+    choose,
+    count,
+    equation,
+    flop_per_second,
+    given,
+    part,
+    per_second,
+    seconds,
+    select,
+)
 
 
 class Attention(Chapter):
     """Scores, softmax and weighted values in one kernel that never writes the scores.
 
-    The forward pass does two products for each query-key pair, the backward pass five.
+    The forward pass does two products for each query-key pair, the backward pass five. Context-parallel ranks share the
+    pairs: evenly, but where each holds one piece of the sequence the last rank, which sees all others, has the most.
     """
 
     sequences = given(count, "sequences of a micro-batch")
-    attention_heads = given(count, "query heads on a rank")
+    attention_heads = given(count, "query heads on a tensor-parallel rank")
+    cp = given(count, "context-parallel ranks (n)")
+    ring_ranks = given(count, "steps of the ring of context-parallel ranks (r)")
+    cp_type = choice(CONTEXT.labels, "how context-parallel ranks attend to all tokens", CONTEXT)
+    element_size = given(bytes_, "an element of activations and weights in compute", owner="workload")
+    memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
+    memory_share = given(count, "share of the memory bandwidth that kernels attain", owner="chip")
     head_size = given(count, "features of a head (H)", owner="model")
     peak = given(flop_per_second, "dense peak of the chip at this precision", owner="chip")
     attention_share = given(count, "share of the peak that the fused forward kernel attains", owner="chip")
@@ -20,19 +44,99 @@ class Attention(Chapter):
     launch_gap = given(seconds, "between two kernels", owner="chip")
 
     mask = part(CausalMask, shared=True)
-    pairs = equation(count, sequences * attention_heads * mask.causal_pairs, "query-key pairs on a rank")
+    sequence_length, causal_pairs = mask.sequence_length, mask.causal_pairs
+
+    # The pairs of a rank
+    own_tokens = equation(count, sequence_length / cp, "tokens of a sequence on a rank")
+    own = part(CausalMask, sequence_length=own_tokens)
+    earlier_tokens = equation(count, sequence_length - own_tokens, "tokens before those of the last rank")
+    earlier = part(CausalMask, sequence_length=earlier_tokens)
+    rank_pairs = equation(
+        count,
+        choose(
+            cp_type,
+            {
+                "ring": causal_pairs / cp,
+                "ring-contiguous": causal_pairs - earlier.causal_pairs,
+                "all-gather": causal_pairs / cp,
+                "ulysses": causal_pairs / cp,
+                "usp": causal_pairs / cp,
+            },
+        ),
+        "pairs of one head of tp and sequence on the slowest rank",
+        source="counted: with an early and a late piece every rank has two pairs of pieces in every step of the ring",
+        approximate="a window shorter than the sequence is shared as evenly as the whole",
+    )
+    first_pairs = equation(
+        count,
+        choose(
+            cp_type,
+            {
+                "ring": rank_pairs / ring_ranks,
+                "ring-contiguous": own.causal_pairs,
+                "all-gather": rank_pairs,
+                "ulysses": rank_pairs,
+                "usp": rank_pairs / ring_ranks,
+            },
+        ),
+        "of these, those among the tokens of the rank itself, which a ring begins with",
+    )
+    kernels = equation(
+        count,
+        choose(
+            cp_type,
+            {
+                "ring": ring_ranks,
+                "ring-contiguous": ring_ranks,
+                "all-gather": select(cp > 1, 2, 1),
+                "ulysses": 1,
+                "usp": ring_ranks,
+            },
+        ),
+        "kernels: one a step of the ring; one each for the early and the late piece where all keys are there",
+    )
+    merge = equation(
+        seconds,
+        launch_gap
+        + sequences
+        * own_tokens
+        * attention_heads
+        * head_size
+        * (8 * BYTE + element_size)
+        / (memory_share * memory_bandwidth),
+        "adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read",
+        source="Liu et al. 2023, arXiv 2310.01889, algorithm 1",
+        approximate="all queries, though in zig-zag every second half-step has only the later ones",
+    )
+
+    pairs = equation(count, sequences * attention_heads * rank_pairs, "query-key pairs on a rank")
+    forward_pair = equation(
+        seconds,
+        4 * head_size * FLOP / (attention_share * peak) + 1 / exponential_rate,
+        "two products and an exponential",
+    )
+    backward_pair = equation(
+        seconds,
+        10 * head_size * attention_backward_factor * FLOP / (attention_share * peak) + 1 / exponential_rate,
+        "five products and an exponential",
+    )
     forward = equation(
         seconds,
-        launch_gap + pairs * (4 * head_size * FLOP / (attention_share * peak) + 1 / exponential_rate),
+        kernels * launch_gap + pairs * forward_pair + (ring_ranks - 1) * merge,
         "two products and an exponential a pair",
         source="fit of public kernel tables: prefill attention, 9 to 14 % median error",
         approximate="no partly filled blocks on the diagonal",
     )
     backward = equation(
         seconds,
-        launch_gap
-        + pairs * (10 * head_size * attention_backward_factor * FLOP / (attention_share * peak) + 1 / exponential_rate),
+        kernels * launch_gap + pairs * backward_pair + (ring_ranks - 1) * merge,
         "five products and an exponential a pair",
         source="FlashAttention-2 (Dao 2023), section 3.1; the factor from published training runs",
         approximate="the least certain constant of a training step: 1.4 to 2.0",
+    )
+    first_forward = equation(
+        seconds, launch_gap + sequences * attention_heads * first_pairs * forward_pair, "the first step, forward"
+    )
+    first_backward = equation(
+        seconds, launch_gap + sequences * attention_heads * first_pairs * backward_pair, "the first step, backward"
     )

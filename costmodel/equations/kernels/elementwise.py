@@ -1,6 +1,16 @@
 """What is bound by memory traffic: norms, residuals, activations, rotary positions, the loss, the optimizer."""
 
-from costmodel.symbolic import Chapter, bytes_, bytes_per_second, count, equation, given, seconds
+from costmodel.symbolic import (
+    FLOP,
+    Chapter,
+    bytes_,
+    bytes_per_second,
+    count,
+    equation,
+    flop_per_second,
+    given,
+    seconds,
+)
 
 
 class Elementwise(Chapter):
@@ -74,8 +84,22 @@ class OptimizerTraffic(Chapter):
     copy_bytes = given(bytes_, "a local weight: its gradient zeroed, its copy written", owner="assumption")
     accumulation_bytes = given(bytes_, "a local weight and micro-batch: the sum of gradients", owner="assumption")
 
+    hidden_size = given(count, "width of the model (D)", owner="model")
+    peak = given(flop_per_second, "dense peak of the chip at this precision", owner="chip")
+    matmul_share = given(count, "share of peak that training's matrix products attain", owner="chip")
+    orthogonalisation_steps = given(count, "Newton-Schulz steps of the optimizer, 0 for most", owner="assumption")
+
     rate = equation(bytes_per_second, memory_share * memory_bandwidth, "attained")
+    orthogonalisation = equation(
+        seconds,
+        orthogonalisation_steps * 6 * FLOP * hidden_size * owned_parameters / (peak * matmul_share),
+        "making the update of each matrix orthogonal: three products a step",
+        source="Jordan et al. 2024",
+        approximate="as if all matrices were square, which takes the most, and came together at no cost",
+    )
     update = equation(
-        seconds, (update_bytes * owned_parameters + copy_bytes * copied_parameters) / rate, "one optimizer step"
+        seconds,
+        (update_bytes * owned_parameters + copy_bytes * copied_parameters) / rate + orthogonalisation,
+        "one optimizer step",
     )
     accumulation = equation(seconds, accumulation_bytes * local_parameters / rate, "of one micro-batch's gradients")

@@ -34,12 +34,16 @@ class LayerCompute(Chapter):
         Attention,
         sequences=layout.micro_batch_size,
         attention_heads=layout.heads / tp,
+        cp=layout.cp,
+        ring_ranks=layout.ring_ranks,
         window=layout.sequence_length,
     )
     sliding_core = part(
         Attention,
         sequences=layout.micro_batch_size,
         attention_heads=layout.heads / tp,
+        cp=layout.cp,
+        ring_ranks=layout.ring_ranks,
         window=select(windows.window > 0, windows.window, layout.sequence_length),
     )
     gated_activation_bytes_forward = given(
@@ -67,10 +71,11 @@ class LayerCompute(Chapter):
 
     layer_products = equation(seconds, total(products.product_time, MATMUL), "all weight products of a layer")
     matmul_forward = equation(seconds, row(layer_products, PART, "forward"), "weight products, forward")
+    weight_gradient_compute = equation(
+        seconds, row(layer_products, PART, "weight_gradient"), "gradients of the weights of a layer"
+    )
     matmul_backward = equation(
-        seconds,
-        row(layer_products, PART, "input_gradient") + row(layer_products, PART, "weight_gradient"),
-        "weight products, backward",
+        seconds, row(layer_products, PART, "input_gradient") + weight_gradient_compute, "weight products, backward"
     )
     attention_forward = equation(
         seconds,
@@ -81,6 +86,16 @@ class LayerCompute(Chapter):
         seconds,
         (1 - sliding_share) * core.backward + sliding_share * sliding_core.backward,
         "attention of the average layer, backward",
+    )
+    first_forward = equation(
+        seconds,
+        (1 - sliding_share) * core.first_forward + sliding_share * sliding_core.first_forward,
+        "of this, what a context-parallel rank does with its own keys",
+    )
+    first_backward = equation(
+        seconds,
+        (1 - sliding_share) * core.first_backward + sliding_share * sliding_core.first_backward,
+        "of this, what a context-parallel rank does with its own keys",
     )
     forward_compute = equation(seconds, matmul_forward + attention_forward + between.forward, "a layer, forward")
     recomputed_products = equation(

@@ -1,7 +1,8 @@
 """What a layout is, and what it makes of a model on one rank: tokens, weights, layers of a stage."""
 
-from costmodel.equations.axes import MICRO_BATCH, RECOMPUTE, SCHEDULE, SEQUENCE, SHARDING, STAGE
+from costmodel.equations.axes import CONTEXT, MICRO_BATCH, RECOMPUTE, SCHEDULE, SEQUENCE, SHARDING, STAGE
 from costmodel.equations.model.parameters import Parameters
+from costmodel.equations.parallelism.schedules import FOLDED, SCHEDULES, TWO_WAY, by_schedule
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -13,29 +14,32 @@ from costmodel.symbolic import (
     divides,
     equation,
     given,
+    largest,
     part,
     rows,
     select,
+    smallest,
     worst,
 )
-
-SCHEDULES = ("1f1b", "interleaved")
 
 
 class Layout(Chapter):
     """Degrees of parallelism, micro-batch, schedule, sharding and recomputation, and the model on a rank under them."""
 
     tp = column(count, "tensor-parallel ranks")
+    cp = column(count, "context-parallel ranks")
     pp = column(count, "pipeline stages")
     dp = column(count, "data-parallel ranks")
     micro_batch_size = given(count, "sequences of a micro-batch", MICRO_BATCH, owner="layout")
     schedule = choice(SCHEDULES, "pipeline schedule", SCHEDULE)
     virtual_stages = given(count, "chunks of layers on a rank (v)", SCHEDULE, owner="layout")
+    group_size = given(count, "micro-batches that go through a chunk together; 0: pp", SCHEDULE, owner="layout")
     optimizer_sharded = given(count, "1 when data-parallel ranks share the optimizer states", SHARDING, owner="layout")
     gradients_sharded = given(count, "1 when they share the gradients", SHARDING, owner="layout")
     weights_sharded = given(count, "1 when they share the weights", SHARDING, owner="layout")
     recompute = choice(RECOMPUTE.labels, "what of the forward pass is run again", RECOMPUTE)
     sequence_parallel = choice(SEQUENCE.labels, "Megatron sequence parallelism", SEQUENCE)
+    cp_type = choice(CONTEXT.labels, "how context-parallel ranks attend to all tokens", CONTEXT)
 
     global_batch = given(count, "sequences of a step", owner="workload")
     sequence_length = given(count, "tokens of a sequence (T)", owner="workload")
@@ -46,15 +50,66 @@ class Layout(Chapter):
     vocabulary_multiple = given(count, "the padded vocabulary is a multiple of this times tp", owner="assumption")
 
     # The batch
-    tokens = equation(count, micro_batch_size * sequence_length, "tokens of a micro-batch")
+    tokens = equation(count, micro_batch_size * sequence_length / cp, "tokens of a micro-batch on a rank")
     micro_batches = equation(count, global_batch / (dp * micro_batch_size), "micro-batches of a pipeline in a step (m)")
+    replicas = equation(count, dp * cp, "ranks that hold the same weights: data- and context-parallel")
+    kv_heads_on_rank = equation(
+        count,
+        largest(model.kv_heads / tp, 1),
+        "key-value heads of a tensor-parallel rank; copies where they are too few",
+    )
+    ulysses_ranks = equation(
+        count,
+        choose(
+            cp_type,
+            {
+                "ring": 1,
+                "ring-contiguous": 1,
+                "all-gather": 1,
+                "ulysses": cp,
+                "usp": smallest(cp, kv_heads_on_rank),
+            },
+        ),
+        "neighbouring context-parallel ranks that exchange heads (u); with usp as many as need no copies of keys",
+        source="Fang and Zhao 2024, arXiv 2405.07719",
+    )
+    ring_ranks = equation(
+        count,
+        choose(
+            cp_type,
+            {
+                "ring": cp,
+                "ring-contiguous": cp,
+                "all-gather": 1,
+                "ulysses": 1,
+                "usp": cp / ulysses_ranks,
+            },
+        ),
+        "groups of them in a ring (r)",
+    )
     sequence_split = equation(
         count,
         choose(sequence_parallel, {"off": 1, "on": tp}),
         "ranks that share what lies between the products",
         source="Korthikanti et al. 2022, section 4.2.2",
     )
-    hidden_state_bytes = equation(bytes_, tokens * hidden_size * element_size, "the hidden states of a micro-batch")
+    hidden_state_bytes = equation(
+        bytes_, tokens * hidden_size * element_size, "the hidden states of a micro-batch on a rank"
+    )
+
+    # Where the stages are
+    weight_copies = equation(
+        count,
+        by_schedule(schedule, {TWO_WAY: 2}, others=1),
+        "stages whose weights a rank holds: one of either way, where micro-batches enter at both ends",
+        source="Li and Hoefler 2021, table 2; deepseek-ai/DualPipe",
+    )
+    folded = equation(
+        count, by_schedule(schedule, {FOLDED: 1}, others=0), "1 where the pipeline comes back to its first rank"
+    )
+    ends_meet = equation(
+        count, select(pp > 1, largest(folded, weight_copies - 1), 1), "1 where embedding and head are on one rank"
+    )
 
     # The layers of a stage. A count of layers that the chunks do not divide, but two more would, gives up one layer at
     # each end, where embedding and head take its place.
@@ -73,17 +128,21 @@ class Layout(Chapter):
         rows(
             STAGE,
             {
-                "first": select(pp > 1, full_stage_layers - spare_slots / 2, layers),
+                "first": select(pp > 1, full_stage_layers - (1 + folded) * spare_slots / 2, layers),
                 "middle": select(pp > 2, full_stage_layers, 0),
-                "last": select(pp > 1, full_stage_layers - spare_slots / 2, 0),
+                "last": select(pp > 1, full_stage_layers - (1 - folded) * spare_slots / 2, 0),
             },
         ),
-        "layers of each kind of stage; one stage alone is the first",
+        "layers that a micro-batch meets on each kind of rank; one rank alone is the first",
     )
-    has_embedding = equation(count, rows(STAGE, {"first": 1, "middle": 0, "last": 0}), "1 where the embedding is")
+    has_embedding = equation(
+        count,
+        rows(STAGE, {"first": 1, "middle": 0, "last": select(pp > 1, weight_copies - 1, 0)}),
+        "1 where the embedding is",
+    )
     has_head = equation(
         count,
-        rows(STAGE, {"first": select(pp > 1, 0, 1), "middle": 0, "last": select(pp > 1, 1, 0)}),
+        rows(STAGE, {"first": ends_meet, "middle": 0, "last": select(pp > 1, 1 - folded, 0)}),
         "1 where head and loss are",
     )
 
@@ -111,9 +170,17 @@ class Layout(Chapter):
         + select(tied_embeddings * select(pp > 1, 0, 1) > 0, 0, vocabulary_on_rank * hidden_size),
         "weights of head and final norm on a rank; a tied head on another stage is a copy",
     )
+    shared_table = equation(
+        count,
+        select(pp > 1, has_embedding * has_head * tied_embeddings * vocabulary_on_rank * hidden_size, 0),
+        "weights that embedding and head share where a pipeline brings both to one rank",
+    )
     stage_parameters = equation(
         count,
-        stage_layers * layer_parameters + has_embedding * embedding_on_rank + has_head * head_on_rank,
+        weight_copies * stage_layers * layer_parameters
+        + has_embedding * embedding_on_rank
+        + has_head * head_on_rank
+        - shared_table,
         "weights on a rank of each kind of stage",
     )
     heaviest_stage = equation(count, worst(stage_parameters, STAGE), "weights on a rank of the heaviest stage")

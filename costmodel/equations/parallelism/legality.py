@@ -1,16 +1,33 @@
 """The rules that a layout must keep, each an equation that is 1 where the rule holds."""
 
 from costmodel.equations.parallelism.layout import Layout
-from costmodel.symbolic import Chapter, both, choose, count, divides, either, equal, equation, holds, part, smallest
+from costmodel.equations.parallelism.pipeline import Groups
+from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED, TWO_WAY, by_schedule
+from costmodel.symbolic import (
+    Chapter,
+    both,
+    choose,
+    count,
+    divides,
+    either,
+    equal,
+    equation,
+    holds,
+    part,
+    select,
+    smallest,
+)
 
 
 class Legality(Chapter):
     """Rules of divisibility and sense; `legal` is 1 where all hold. The meaning of a rule is what a person is told."""
 
     layout = part(Layout, shared=True)
-    tp, pp, dp = layout.tp, layout.pp, layout.dp
+    tp, cp, pp, dp = layout.tp, layout.cp, layout.pp, layout.dp
     heads, kv_heads, ffn_size = layout.heads, layout.kv_heads, layout.ffn_size
+    u = layout.ulysses_ranks
     m, v = layout.micro_batches, layout.virtual_stages
+    groups = part(Groups, shared=True, pp=pp, micro_batches=m)
 
     rule_heads = equation(count, holds(divides(tp, heads)), "tp divides the query heads")
     rule_kv_heads = equation(
@@ -28,22 +45,105 @@ class Legality(Chapter):
     rule_batch = equation(
         count, holds(both(divides(1, m), m >= 1)), "dp times the micro-batch size divides the global batch"
     )
-    rule_interleaved = equation(
+    rule_chunks = equation(
         count,
-        choose(
+        by_schedule(layout.schedule, {CHUNKED: holds(v > 1), FOLDED: holds(equal(v, 2))}, others=holds(equal(v, 1))),
+        f"interleaving ({', '.join(CHUNKED)}) needs several chunks, {', '.join(FOLDED)} need v=2, others v=1",
+    )
+    rule_stages = equation(
+        count,
+        by_schedule(layout.schedule, {"1f1b": 1, TWO_WAY: holds(both(pp > 1, divides(2, pp)))}, others=holds(pp > 1)),
+        f"schedules other than 1f1b need several stages, {' and '.join(TWO_WAY)} an even number",
+    )
+    rule_groups = equation(
+        count,
+        by_schedule(
             layout.schedule,
-            {"1f1b": holds(equal(v, 1)), "interleaved": holds(both(v > 1, pp > 1, divides(pp, m)))},
+            {
+                ("interleaved", "interleaved-zb"): holds(both(groups.whole_group >= pp, groups.last_group >= pp)),
+            },
+            others=holds(layout.group_size <= 0),
         ),
-        "interleaving needs several stages and chunks, and pp divides the micro-batches",
-        source="Megatron-LM: forward_backward_pipelining_with_interleaving",
+        "interleaving takes groups of pp or more micro-batches, the last one too, and pp divides them unless group says more",
+        source="Megatron-LM: forward_backward_pipelining_with_interleaving; a smaller last group can deadlock",
+    )
+    rule_filled = equation(
+        count,
+        by_schedule(
+            layout.schedule,
+            {
+                "zb-v": holds(m >= 2 * pp - 1),
+                ("zb-1p", "zb-2p", "v-half", "v-min", "dualpipe", "dualpipev"): holds(m >= 2 * pp),
+                ASYNCHRONOUS: holds(m >= pp),
+            },
+            others=1,
+        ),
+        "enough micro-batches to fill the pipeline: twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for "
+        f"zb-v, pp for {' and '.join(ASYNCHRONOUS)}",
+    )
+    rule_halves = equation(
+        count,
+        by_schedule(
+            layout.schedule,
+            {"dualpipe": holds(divides(2, m)), "chimera": holds(both(divides(2, m), either(m <= pp, divides(pp, m))))},
+            others=1,
+        ),
+        "half of the micro-batches enter at each end of dualpipe and chimera; those of chimera are at most pp or a multiple of it",
+    )
+    rule_updates = equation(
+        count,
+        by_schedule(layout.schedule, {"pipedream": holds(dp <= 1)}, others=1),
+        "dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled",
     )
     rule_sequence = equation(
         count,
-        choose(layout.sequence_parallel, {"off": 1, "on": holds(both(tp > 1, divides(tp, layout.sequence_length)))}),
-        "sequence parallelism needs tp of 2 or more, and tp divides the sequence",
+        choose(
+            layout.sequence_parallel, {"off": 1, "on": holds(both(tp > 1, divides(tp * cp, layout.sequence_length)))}
+        ),
+        "sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence",
+    )
+    rule_context_length = equation(
+        count,
+        choose(
+            layout.cp_type,
+            {
+                "ring": holds(either(cp <= 1, divides(2 * cp, layout.sequence_length))),
+                "ring-contiguous": holds(divides(cp, layout.sequence_length)),
+                "all-gather": holds(divides(2 * cp, layout.sequence_length)),
+                "ulysses": holds(divides(cp, layout.sequence_length)),
+                "usp": holds(divides(2 * cp, layout.sequence_length)),
+            },
+        ),
+        "cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)",
+    )
+    rule_context_heads = equation(
+        count,
+        select(
+            u > 1,
+            holds(both(divides(tp * u, heads), either(divides(tp * u, kv_heads), divides(kv_heads, tp * u)))),
+            1,
+        ),
+        "where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it",
+        source="Jacobs et al. 2023, arXiv 2309.14509, section 3",
+    )
+    rule_context_type = equation(
+        count,
+        choose(
+            layout.cp_type,
+            {
+                "ring": 1,
+                "ring-contiguous": holds(cp > 1),
+                "all-gather": holds(cp > 1),
+                "ulysses": holds(cp > 1),
+                "usp": holds(both(u > 1, u < cp, divides(u, cp))),
+            },
+        ),
+        "cp_type is said only where cp is 2 or more; usp needs more ranks than key-value heads, several of those, and groups of as many",
     )
     rule_sharding = equation(
-        count, holds(either(dp > 1, layout.optimizer_sharded <= 0)), "zero of 1 or more needs dp of 2 or more"
+        count,
+        holds(either(layout.replicas > 1, layout.optimizer_sharded <= 0)),
+        "zero of 1 or more needs dp or cp of 2 or more",
     )
     legal = equation(
         count,
@@ -54,8 +154,16 @@ class Legality(Chapter):
             rule_layers,
             rule_depth,
             rule_batch,
-            rule_interleaved,
+            rule_chunks,
+            rule_stages,
+            rule_groups,
+            rule_filled,
+            rule_halves,
+            rule_updates,
             rule_sequence,
+            rule_context_length,
+            rule_context_heads,
+            rule_context_type,
             rule_sharding,
         ),
         "1 when every rule holds",

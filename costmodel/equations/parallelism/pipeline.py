@@ -1,50 +1,118 @@
-"""Pipeline schedules: bubble, messages that show, and micro-batches in flight."""
+"""Pipeline schedules: bubble and messages that show."""
 
-from costmodel.equations.axes import SCHEDULE, STAGE
-from costmodel.equations.parallelism.layout import SCHEDULES
+from costmodel.equations.axes import SCHEDULE
+from costmodel.equations.parallelism.bidirectional import Chimera, DualPipe
+from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, SCHEDULES, by_schedule
+from costmodel.equations.parallelism.zero_bubble import Folded, ZeroBubble
 from costmodel.symbolic import (
     Chapter,
     choice,
-    choose,
     count,
     equal,
     equation,
+    floor_divide,
     given,
+    holds,
     largest,
-    rows,
+    part,
     seconds,
     select,
     smallest,
 )
 
 
-class Pipeline(Chapter):
-    """1F1B (PipeDream-flush) and interleaved 1F1B (Megatron, groups of pp) over stages that may differ.
-
-    A step lasts m times the slowest stage's share, and the bubble: what the pipeline takes to fill and drain, which is the
-    mean share of the other stages, divided by the chunks of a rank.
-    """
+class Groups(Chapter):
+    """Interleaving sends groups of micro-batches through all chunks of a rank, one group after the other."""
 
     pp = given(count, "pipeline stages (p)")
     schedule = choice(SCHEDULES, "pipeline schedule", SCHEDULE)
-    virtual_stages = given(count, "chunks of layers on a rank (v)", SCHEDULE, owner="layout")
+    group_size = given(count, "micro-batches that go through a chunk together; 0: pp", SCHEDULE, owner="layout")
     micro_batches = given(count, "micro-batches of a step (m)")
-    slowest = given(seconds, "forward and backward of a micro-batch on the slowest stage")
-    all_stages = given(seconds, "forward and backward of a micro-batch on all stages together")
-    pass_forward = given(seconds, "forward of a micro-batch on the average stage")
-    pass_backward = given(seconds, "backward of a micro-batch on the average stage")
+
+    whole_group = equation(
+        count,
+        by_schedule(
+            schedule,
+            {"breadth-first": micro_batches},
+            others=smallest(select(group_size > 0, group_size, pp), micro_batches),
+        ),
+        "micro-batches of a group (g); breadth-first takes all at once",
+        source="Narayanan et al. 2021, section 2.2; Lamy-Poirier 2023, section 3",
+    )
+    rest = equation(
+        count, micro_batches - floor_divide(micro_batches, whole_group) * whole_group, "left over for a last group"
+    )
+    last_group = equation(count, select(rest > 0, rest, whole_group), "micro-batches of the last group")
+
+
+class Pipeline(Chapter):
+    """Every schedule, over stages that may differ.
+
+    A step lasts m times the slowest rank's share, and the bubble: what the pipeline takes to fill and drain, at the mean share of
+    the other ranks.
+    """
+
+    groups = part(Groups, shared=True)
+    pp, schedule, micro_batches = groups.pp, groups.schedule, groups.micro_batches
+    virtual_stages = given(count, "chunks of layers on a rank (v)", SCHEDULE, owner="layout")
+    slowest = given(seconds, "forward and backward of a micro-batch on the slowest rank")
+    all_stages = given(seconds, "forward and backward of a micro-batch on all ranks together")
+    layers = given(count, "layers of the average rank")
+    forward = given(seconds, "forward of a micro-batch in a layer")
+    input_gradient = given(seconds, "gradient of the layer's inputs")
+    weight_gradient = given(seconds, "gradient of the layer's weights")
     send = given(seconds, "one message between neighbouring stages (c)")
     send_exposed_share = given(count, "share of asynchronous messages that shows", owner="assumption")
 
-    busy = equation(seconds, micro_batches * slowest, "work of the slowest stage")
+    backward = equation(seconds, input_gradient + weight_gradient, "backward of a micro-batch in a layer")
+    zero_bubble = part(ZeroBubble)
+    folded = part(Folded)
+    dual = part(DualPipe, pair=forward + backward)
+    chimera = part(Chimera)
+
+    busy = equation(seconds, micro_batches * slowest, "work of the slowest rank")
+    plain_gaps = equation(
+        count,
+        by_schedule(
+            schedule,
+            {
+                ("1f1b", "gpipe"): pp - 1,
+                "interleaved": (pp - 1) / virtual_stages,
+                "breadth-first": (pp - 1 + (virtual_stages - 1) * largest(0, pp - micro_batches)) / virtual_stages,
+            },
+            others=0,
+        ),
+        "micro-batches that a rank could do while it waits, of schedules with whole backward passes; none where the pipeline never drains",
+        source="Narayanan et al. 2021, sections 2.2 and 2.3",
+        valid="interleaved: groups of pp or more, the last one too; asynchronous: m >= p",
+    )
+    split_bubble = equation(
+        seconds,
+        by_schedule(
+            schedule,
+            {
+                ("zb-v", "v-half", "v-min"): folded.bubble,
+                ("dualpipe", "dualpipev"): dual.bubble,
+                "chimera": chimera.bubble,
+            },
+            others=zero_bubble.bubble,
+        ),
+        "idle time as layers would take it, of the other schedules",
+    )
+    gaps = equation(
+        count,
+        plain_gaps + select(forward + backward > 0, split_bubble / (forward + backward), 0),
+        "micro-batches that a rank could do while it waits",
+        approximate="what FSDP shows counts for F, I and W alike",
+    )
+    gaps_for_each = equation(count, gaps / largest(1, pp - 1), "of these for each other rank")
     bubble = equation(
         seconds,
-        (all_stages - slowest) / virtual_stages,
-        "idle time of the slowest stage: (p - 1) times the mean share of the others, over v",
-        source="Narayanan et al. 2021, sections 2.2 and 2.3; an event simulator for unequal stages",
-        valid="interleaved: pp divides m",
-        approximate="exact for equal stages and a heavy last one; where both ends are light high by 2 % of a step on average, "
-        "with a heavy first stage by 7 %; within 25 %",
+        gaps_for_each * (all_stages - slowest),
+        "idle time of the slowest rank: that of equal ranks, at the mean share of the others",
+        source="an event simulator for unequal stages",
+        approximate="exact for equal stages, and 1F1B and interleaving with a heavy last one; where both ends are light high by "
+        "2 % of a step on average, with a heavy first stage by 7 %; within 25 %",
     )
     blocking_sends = equation(
         count,
@@ -57,67 +125,76 @@ class Pipeline(Chapter):
         source="an event simulator with rendezvous exchanges",
         valid="a message is shorter than the forward and the backward of a stage",
     )
+    plain_sends = equation(
+        count,
+        by_schedule(
+            schedule,
+            {"1f1b": 0, ASYNCHRONOUS: 2 * (pp - 1) * micro_batches / pp},
+            others=2 * (pp - 1),
+        ),
+        "asynchronous messages that show of schedules with whole backward passes, turns between chunks apart",
+        source="an event simulator",
+    )
+    async_sends = equation(
+        count,
+        by_schedule(
+            schedule,
+            {
+                ("zb-h1", "zb-h2", "zb-1p", "zb-2p", "interleaved-zb"): zero_bubble.sends,
+                ("zb-v", "v-half", "v-min"): folded.sends,
+                ("dualpipe", "dualpipev"): dual.sends,
+                "chimera": chimera.sends,
+            },
+            others=plain_sends,
+        ),
+        "asynchronous messages that show, turns between chunks apart",
+    )
+    turn_sends = equation(
+        count,
+        by_schedule(
+            schedule,
+            {
+                ("interleaved", "breadth-first"): (virtual_stages - 1)
+                * pp
+                * (holds(groups.whole_group <= pp) + holds(groups.last_group <= pp))
+            },
+            others=0,
+        ),
+        "messages that show when a group comes back to a rank for its next chunk, on the way forth and back",
+        source="an event simulator",
+        approximate="a group larger than the pipeline hides them if each extra pass takes as long as the pipeline's messages",
+    )
+    send_count = equation(
+        count,
+        select(
+            pp > 1,
+            send_exposed_share * (async_sends + turn_sends) + by_schedule(schedule, {"1f1b": blocking_sends}, others=0),
+            0,
+        ),
+        "messages that show, but for stalls",
+    )
     chunk = equation(
-        seconds, (pass_forward + pass_backward) / virtual_stages, "forward and backward of the average chunk"
+        seconds, layers * (forward + backward) / virtual_stages, "forward and backward of the average chunk"
     )
     chunk_cover = equation(
-        seconds, smallest(pass_forward, pass_backward) / virtual_stages, "the pass that has to hide a message"
+        seconds, layers * smallest(forward, backward) / virtual_stages, "the pass that has to hide a message"
     )
     stalled_chunk = equation(
         seconds,
         largest(chunk, chunk_cover + send, (pp * chunk + 2 * (pp - 1) * send) / (2 * pp - 1)),
-        "the same where a message takes longer than the pass that should hide it",
+        "a chunk where a message takes longer than the pass that should hide it",
     )
-    interleaved_stall = equation(
+    stalls = equation(
+        count,
+        by_schedule(schedule, {"interleaved": largest(0, micro_batches - pp) * virtual_stages}, others=0),
+        "chunks of a steady interleaved pipeline",
+    )
+    stall = equation(
         seconds,
-        select(send > chunk_cover, largest(0, micro_batches - pp) * virtual_stages * (stalled_chunk - chunk), 0),
+        select(send > chunk_cover, stalls * (stalled_chunk - chunk), 0),
         "steady state of interleaving waiting for messages",
         source="an event simulator",
         approximate="within 12 %",
     )
-    sends = equation(
-        seconds,
-        select(
-            pp > 1,
-            choose(
-                schedule,
-                {
-                    "1f1b": blocking_sends * send,
-                    "interleaved": send_exposed_share * 2 * (pp * virtual_stages - 1) * send + interleaved_stall,
-                },
-            ),
-            0,
-        ),
-        "messages that show",
-    )
+    sends = equation(seconds, send_count * send + stall, "messages that show")
     total = equation(seconds, busy + bubble + sends, "all micro-batches through the pipeline")
-
-
-class InFlight(Chapter):
-    """Micro-batches whose activations a stage holds at its fullest moment, in whole shares of the stage."""
-
-    pp = given(count, "pipeline stages (p)")
-    schedule = choice(SCHEDULES, "pipeline schedule", SCHEDULE)
-    virtual_stages = given(count, "chunks of layers on a rank (v)", SCHEDULE, owner="layout")
-    micro_batches = given(count, "micro-batches of a step (m)")
-
-    rank = equation(
-        count,
-        rows(STAGE, {"first": 0, "middle": smallest(1, pp - 1), "last": pp - 1}),
-        "position in the pipeline; of the middle stages the fullest is the second",
-    )
-    in_flight = equation(
-        count,
-        choose(
-            schedule,
-            {
-                "1f1b": smallest(pp - rank, micro_batches),
-                "interleaved": smallest(
-                    2 * (pp - rank - 1) + (virtual_stages - 1) * pp + 1, micro_batches * virtual_stages
-                )
-                / virtual_stages,
-            },
-        ),
-        "micro-batches in flight",
-        source="Narayanan et al. 2021, section 2.2; Megatron-LM's warm-up counts",
-    )

@@ -16,6 +16,12 @@ CHIP = {
     "exponential_rate": 4e12,
     "attention_backward_factor": 1.5,
     "launch_gap": 1e-6,
+    "element_size": 2,
+    "memory_bandwidth": 3e12,
+    "memory_share": 0.9,
+    "cp": 1,
+    "ring_ranks": 1,
+    "cp_type": 0,
 }
 
 

@@ -44,9 +44,26 @@ def test_loss_moves_its_bytes_a_logit():
     assert found["time"] == pytest.approx(1000 * 50_000 * 16 / 1e12)
 
 
+NO_PRODUCTS = {"orthogonalisation_steps": 0, "hidden_size": 1000, "peak": 1e15, "matmul_share": 0.5}
+
+
+def test_making_an_update_orthogonal_takes_three_products_a_step():
+    """5 steps of X X', A A and B X on square matrices of 1,000 rows: 5 x 3 x 2 x 1e9 operations for each million of weights."""
+    traffic = {"update_bytes": 0, "copy_bytes": 0, "accumulation_bytes": 0}
+    told = optimizer(
+        owned_parameters=3e6,
+        local_parameters=0,
+        copied_parameters=0,
+        **traffic,
+        **CHIP,
+        **NO_PRODUCTS | {"orthogonalisation_steps": 5},
+    )
+    assert told["update"] == pytest.approx(3 * 5 * 3 * 2 * 1e9 / 0.5e15)
+
+
 @given(st.integers(1, 64))
 def test_sharing_the_optimizer_divides_its_update(dp):
-    constants = {"update_bytes": 36, "copy_bytes": 6, "accumulation_bytes": 3}
+    constants = {"update_bytes": 36, "copy_bytes": 6, "accumulation_bytes": 3} | NO_PRODUCTS
     whole = optimizer(owned_parameters=64e6, local_parameters=1e6, copied_parameters=64e6, **constants, **CHIP)
     part = optimizer(owned_parameters=64e6 / dp, local_parameters=1e6, copied_parameters=64e6, **constants, **CHIP)
     assert whole["update"] == pytest.approx(64e6 * 42 / 1e12)

@@ -58,8 +58,16 @@ BROKEN = {
     "rule_layers": (decoder(layers=7), "pp=4"),
     "rule_depth": (decoder(layers=2), "pp=4"),
     "rule_batch": (decoder(), "mbs=3"),
-    "rule_interleaved": (decoder(layers=16), "pp=4 v=2 mbs=4"),
+    "rule_chunks": (decoder(layers=16), "pp=4 v=2 schedule=1f1b"),
+    "rule_stages": (decoder(layers=16), "schedule=gpipe"),
+    "rule_groups": (decoder(layers=16), "pp=4 v=2 mbs=4"),
+    "rule_filled": (decoder(layers=16), "pp=8 dp=8 schedule=v-min"),
+    "rule_halves": (decoder(layers=18), "pp=2 tp=2 dp=16 mbs=4 schedule=chimera"),
+    "rule_updates": (decoder(layers=16), "pp=8 tp=4 dp=2 zero=0 schedule=pipedream"),
     "rule_sequence": (decoder(), "tp=1 sp=1"),
+    "rule_context_length": (decoder(), "cp=64 dp=1 cp_type=all-gather"),
+    "rule_context_heads": (decoder(heads=20, kv_heads=4), "cp=8 cp_type=ulysses"),
+    "rule_context_type": (decoder(), "cp_type=ulysses"),
     "rule_sharding": (decoder(layers=64), "pp=64 dp=1 zero=1"),
 }
 
@@ -67,7 +75,7 @@ BROKEN = {
 @pytest.mark.parametrize("rule", BROKEN)
 def test_each_rule_is_broken_alone(rule):
     model, layout = BROKEN[rule]
-    found = on(model, GPUS, layout, 1024, 64)()
+    found = on(model, GPUS, layout, 1024 + 64 * (rule == "rule_context_length"), 64)()
     assert [name for name in RULES if found[name] != 1] == [rule]
     assert found["legal"] == 0
 
@@ -85,11 +93,23 @@ def test_key_value_heads_are_split_or_copied(kv_heads):
 @pytest.mark.parametrize(
     ("layout", "rule"),
     [
-        ("pp=1 v=2", "rule_interleaved"),  # chunks need stages
-        ("pp=4 schedule=interleaved v=1", "rule_interleaved"),  # interleaving needs chunks
-        ("pp=4 schedule=1f1b v=2", "rule_interleaved"),  # chunks need interleaving
-        ("pp=4 v=2 dp=16 mbs=2", "rule_interleaved"),  # two micro-batches over four stages
+        ("pp=1 v=2", "rule_stages"),  # chunks need stages
+        ("pp=4 schedule=interleaved v=1", "rule_chunks"),  # interleaving needs chunks
+        ("pp=4 schedule=1f1b v=2", "rule_chunks"),  # chunks need interleaving
+        ("pp=4 tp=2 sp=0 v=4 schedule=zb-v", "rule_chunks"),  # a V has two
+        ("pp=4 v=2 dp=16 mbs=2", "rule_groups"),  # two micro-batches over four stages
+        ("pp=4 v=2 dp=16 group=3", "rule_groups"),  # a group of three
+        ("pp=4 v=2 tp=2 sp=0 group=6", "rule_groups"),  # six leave two of the eight micro-batches
+        ("pp=4 dp=16 schedule=zb-h1 group=4", "rule_groups"),  # no groups without interleaving
+        ("pp=4 dp=16 mbs=2 schedule=zb-1p", "rule_filled"),
+        ("pp=8 dp=8 mbs=1 schedule=dualpipe", "rule_filled"),
+        ("pp=8 dp=4 tp=2 sp=0 mbs=4 zero=0 schedule=pipedream-2bw", "rule_filled"),
         ("tp=8 sp=1", "rule_sequence"),  # 1020 tokens over eight ranks
+        ("tp=2 cp=4 cp_type=ring-contiguous", "rule_sequence"),  # 255 tokens over two ranks
+        ("cp=4", "rule_context_length"),  # 1020 tokens in eight pieces
+        ("cp=8 cp_type=ring-contiguous", "rule_context_length"),
+        ("cp=2 cp_type=ulysses tp=16 sp=0", "rule_context_heads"),  # 16 heads over 32 ranks
+        ("tp=8 sp=0 cp=2 cp_type=usp", "rule_context_type"),  # two key-value heads on a rank are enough for two
     ],
 )
 def test_other_ways_to_break_a_rule(layout, rule):

@@ -1,52 +1,123 @@
 """Schedules in closed form against the simulator that runs them op by op, and against cases worked out elsewhere."""
 
-import csv
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 from statistics import mean
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from costmodel.equations.axes import STAGE
-from costmodel.equations.parallelism.layout import SCHEDULES
-from costmodel.equations.parallelism.pipeline import InFlight, Pipeline
+from costmodel.equations.parallelism.in_flight import InFlight
+from costmodel.equations.parallelism.pipeline import Pipeline
+from costmodel.equations.parallelism.schedules import CHUNKED, FOLDED, SCHEDULES
 from costmodel.symbolic import compile_math
 from tests.simulators import pipeline
+from tests.simulators.pipeline_cases import SEARCHED, cases, program, run_equal
 
-CASES = Path(__file__).parents[2] / "published" / "pipeline_cases.csv"
 evaluate = compile_math(Pipeline.system, ["total"])
-in_flight = compile_math(InFlight.system, ["in_flight"], [STAGE])
+in_flight = compile_math(InFlight.system, ["in_flight", "weight_versions"], [STAGE])
 
 devices = st.integers(1, 16)
 durations = st.fractions(Fraction(1, 4), 4, max_denominator=8)
+few = settings(max_examples=settings.default.max_examples // 4)
+alike = st.fractions(Fraction(1, 2), 2, max_denominator=8)
 parts = st.fractions(0, 1, max_denominator=6)
+EXECUTED = [schedule for schedule in SCHEDULES if schedule not in {"zb-2p", "pipedream", "pipedream-2bw"}]
+EXACT = [schedule for schedule in EXECUTED if schedule not in SEARCHED]
 
 
-def form(schedule, forward, backward, *, p, m, v=1, message=Fraction(0)):
-    """Every quantity of the chapter; `forward` and `backward` by stage, messages shown whole."""
-    shares = [sum(forward[d::p]) + sum(backward[d::p]) for d in range(p)]
+def sizes(schedule, p, m, v=1, group=0):
+    """What the chapters take of a schedule, its sizes as they are."""
+    exact = {"pp": p, "virtual_stages": v, "micro_batches": m, "group_size": group}
+    return {name: Fraction(value) for name, value in exact.items()} | {"schedule": SCHEDULES.index(schedule)}
+
+
+def form(schedule, forward, inputs, weights=(), *, p, m, v=1, group=0, message=Fraction(0)):
+    """Every quantity of the chapter; durations by stage, `inputs` the whole backward pass without `weights`. Messages show whole."""
+    weights = weights or [Fraction(0)] * len(forward)
+    passes = [sum(times) for times in zip(forward, inputs, weights, strict=True)]
+    home = [min(s, 2 * p - 1 - s) if schedule in FOLDED else s % p for s in range(len(passes))]
+    shares = [sum(t for t, at in zip(passes, home, strict=True) if at == d) for d in range(p)]
     return evaluate(
-        pp=Fraction(p),
-        schedule=SCHEDULES.index(schedule),
-        virtual_stages=Fraction(v),
-        micro_batches=Fraction(m),
+        **sizes(schedule, p, m, v, group),
         slowest=max(shares),
         all_stages=sum(shares),
-        pass_forward=sum(forward) / p,
-        pass_backward=sum(backward) / p,
+        layers=Fraction(1),
+        forward=sum(forward) / Fraction(p),
+        input_gradient=sum(inputs) / Fraction(p),
+        weight_gradient=sum(weights) / Fraction(p),
         send=message,
         send_exposed_share=Fraction(1),
     )
 
 
-def run(schedule, forward, backward, *, p, m, v=1, message=Fraction(0)):
-    """The same executed: plain 1F1B exchanges messages, interleaving sends them and goes on."""
-    if schedule == "1f1b":
-        return pipeline.run_blocking(m, forward, backward, message)
-    return pipeline.run(pipeline.interleaved(p, m, v), forward, backward, message).makespan
+def equal_form(schedule, times, p, m, v=1, group=0, message=Fraction(0)):
+    """The whole time where stages are equal; `times` are forward, input and weight gradient of a device's share."""
+    stages = p * v
+    return form(schedule, *([t / Fraction(v)] * stages for t in times), p=p, m=m, v=v, group=group, message=message)[
+        "total"
+    ]
+
+
+@st.composite
+def shapes(draw, schedule):
+    """Stages, micro-batches, chunks and group that the schedule can have."""
+    p = draw(st.integers({"1f1b": 1, "v-min": 3}.get(schedule, 2), 7))
+    least = {"zb-v": 2 * p - 1, "zb-1p": 2 * p, "v-half": 2 * p, "v-min": 2 * p, "dualpipev": 2 * p}.get(schedule, 1)
+    m, v, group = least + draw(st.integers(0, 12)), 1, 0
+    if schedule in CHUNKED:
+        v = draw(st.integers(2, 4))
+    if schedule in FOLDED:
+        v = 2
+    if schedule in {"interleaved", "interleaved-zb"}:
+        group = p + draw(st.integers(0, 3))
+        m = group * draw(st.integers(1, 3))
+    if schedule == "interleaved":
+        m += draw(st.sampled_from([0, *range(p, group)]))
+    if schedule == "dualpipe":
+        p = 2 * draw(st.integers(1, 4))
+        m = 2 * p + 2 * draw(st.integers(0, 10))
+    if schedule == "chimera":
+        p = 2 * draw(st.integers(1, 4))
+        m = draw(st.sampled_from([*range(2, p + 1, 2), 2 * p, 3 * p, 4 * p]))
+    return p, m, v, group
+
+
+@pytest.mark.parametrize("schedule", EXACT)
+@few
+@given(st.data(), alike, alike)
+def test_without_messages_the_form_is_exact(schedule, data, i, w):
+    """Where forward, input and weight gradient differ by no more than a factor of two; ZB-H2 and ZB-V are up to 4 % low beyond."""
+    f = Fraction(1)
+    p, m, v, group = data.draw(shapes(schedule))
+    found = equal_form(schedule, (f, i, w), p, m, v, group)
+    assert found == run_equal(program(schedule, p, m, v, group or None), f, i, w).makespan
+
+
+ALIKE = st.tuples(
+    st.just(Fraction(1)), st.fractions(1, Fraction(13, 10), max_denominator=20), st.fractions(Fraction(1, 2), 1)
+)
+
+
+@pytest.mark.parametrize(("schedule", "least", "most"), [("v-half", -0.25, 0.03), ("v-min", -0.2, 0.1)])
+@few
+@given(st.data(), ALIKE)
+def test_searched_orders_are_no_worse_than_simple_ones(schedule, least, most, data, times):
+    """The orders executed here are the block of the paper repeated, which a search improves at both ends."""
+    p, m, v, _ = data.draw(shapes(schedule))
+    found = equal_form(schedule, times, p, m, v)
+    assert least <= found / run_equal(program(schedule, p, m), *times).makespan - 1 <= most
+
+
+@few
+@given(st.integers(2, 12), st.integers(0, 30), ALIKE)
+def test_zb_2p_is_no_worse_than_zb_h2_and_drains_at_least(p, more, times):
+    m = 2 * p + more
+    found = equal_form("zb-2p", times, p, m)
+    assert found >= m * sum(times) + (p - 1) * times[0]
+    assert found <= run_equal(program("zb-h2", p, m), *times).makespan * Fraction(1012, 1000)
 
 
 @given(devices, st.integers(1, 20), durations, durations, parts)
@@ -57,88 +128,172 @@ def run(schedule, forward, backward, *, p, m, v=1, message=Fraction(0)):
 @example(3, 2, Fraction(1), Fraction(2), Fraction(1))
 @example(16, 1, Fraction(1), Fraction(2), Fraction(1))
 def test_1f1b_with_messages_that_block(p, m, f, b, part):
-    case = ("1f1b", [f] * p, [b] * p)
-    sizes = {"p": p, "m": m, "message": part * min(f, b)}
-    assert form(*case, **sizes)["total"] == run(*case, **sizes)
+    message = part * min(f, b)
+    found = form("1f1b", [f] * p, [b] * p, p=p, m=m, message=message)["total"]
+    assert found == pipeline.run_blocking(m, [f] * p, [b] * p, message)
 
 
-@given(st.tuples(devices, st.integers(1, 3), st.integers(1, 4)), durations, durations, parts)
-@example((1, 1, 2), Fraction(1), Fraction(2), Fraction(1))
-@example((4, 1, 2), Fraction(1), Fraction(2), Fraction(0))
+@few
+@given(st.tuples(st.integers(2, 16), st.integers(1, 3), st.integers(2, 4)), durations, durations, parts)
+@example((2, 1, 2), Fraction(1), Fraction(2), Fraction(1))
 @example((16, 1, 8), Fraction(1), Fraction(2), Fraction(1))
 def test_interleaved_with_messages_that_hide(shape, f, b, part):
     p, groups, v = shape
-    case = ("interleaved", [f / v] * (p * v), [b / v] * (p * v))
-    sizes = {"p": p, "m": groups * p, "v": v, "message": part * min(f, b) / v}
-    assert form(*case, **sizes)["total"] == run(*case, **sizes)
+    message = part * min(f, b) / v
+    found = equal_form("interleaved", (f, b, 0), p, groups * p, v, message=message)
+    assert found == run_equal(program("interleaved", p, groups * p, v), f, b, 0, message).makespan
 
 
+@few
 @given(st.integers(2, 8), st.integers(1, 5), st.integers(2, 4), st.fractions(1, 3, max_denominator=6))
 def test_interleaved_with_messages_too_long_to_hide(p, groups, v, stretch):
-    case = ("interleaved", [Fraction(1, v)] * (p * v), [Fraction(2, v)] * (p * v))
-    sizes = {"p": p, "m": groups * p, "v": v, "message": stretch / v}
-    assert abs(form(*case, **sizes)["total"] / run(*case, **sizes) - 1) <= Fraction(12, 100)
+    message = stretch / v
+    found = equal_form("interleaved", (1, 2, 0), p, groups * p, v, message=message)
+    assert abs(found / run_equal(program("interleaved", p, groups * p, v), 1, 2, 0, message).makespan - 1) <= 0.12
+
+
+@given(st.integers(2, 10), st.integers(1, 20), durations, durations, parts)
+def test_gpipe_with_messages(p, m, f, b, part):
+    message = part * 4
+    assert (
+        equal_form("gpipe", (f, b, 0), p, m, message=message)
+        == run_equal(program("gpipe", p, m), f, b, 0, message).makespan
+    )
+
+
+@few
+@given(st.integers(2, 10), st.integers(1, 3), st.integers(2, 4), durations, parts)
+def test_breadth_first_with_messages(p, multiple, v, b, part):
+    """Exact for up to p micro-batches, or when the work of the others hides the turn between chunks."""
+    m = multiple * p
+    message = part * min(1, b) / v * Fraction(1 if multiple == 1 else multiple - 1)
+    found = equal_form("breadth-first", (1, b, 0), p, m, v, message=message)
+    assert found == run_equal(program("breadth-first", p, m, v), 1, b, 0, message).makespan
+
+
+@few
+@given(st.integers(2, 10), st.integers(1, 30), durations, durations, parts, st.fractions(0, Fraction(1, 5)))
+def test_zb_h1_with_messages_and_short_weight_gradients(p, m, f, i, part, share):
+    w = part * min(f, i)
+    message = share * w
+    assert (
+        equal_form("zb-h1", (f, i, w), p, m, message=message)
+        == run_equal(program("zb-h1", p, m), f, i, w, message).makespan
+    )
+
+
+@few
+@given(st.sampled_from([4, 8, 16]), st.integers(2, 4), st.fractions(0, Fraction(1, 100)))
+def test_dualpipe_and_chimera_with_short_messages(p, groups, message):
+    for schedule in ("dualpipe", "chimera"):
+        found = equal_form(schedule, (1, 1, 1), p, groups * p, message=message)
+        assert found == run_equal(program(schedule, p, groups * p), 1, 1, 1, message).makespan
 
 
 @given(devices, st.integers(1, 20), durations, st.fractions(1, 2, max_denominator=8))
 def test_1f1b_with_a_heavy_last_stage(p, m, f, heavier):
     forward = [f] * (p - 1) + [f * heavier]
-    case = ("1f1b", forward, [2 * t for t in forward])
-    assert form(*case, p=p, m=m)["total"] == run(*case, p=p, m=m)
+    backward = [2 * t for t in forward]
+    found = form("1f1b", forward, backward, p=p, m=m)["total"]
+    assert found == pipeline.run(program("1f1b", p, m), forward, backward).makespan
 
 
-@given(st.integers(1, 8), st.integers(1, 4), st.integers(2, 4), st.fractions(1, 2, max_denominator=8))
+@few
+@given(st.integers(2, 8), st.integers(1, 4), st.integers(2, 4), st.fractions(1, 2, max_denominator=8))
 def test_interleaved_with_a_heavy_last_stage(p, groups, v, heavier):
     forward = [Fraction(1, v)] * (p * v - 1) + [heavier / v]
-    case = ("interleaved", forward, [2 * t for t in forward])
-    sizes = {"p": p, "m": groups * p, "v": v}
-    assert form(*case, **sizes)["total"] == run(*case, **sizes)
+    backward = [2 * t for t in forward]
+    found = form("interleaved", forward, backward, p=p, m=groups * p, v=v)["total"]
+    assert found == pipeline.run(program("interleaved", p, groups * p, v), forward, backward).makespan
 
 
-@pytest.mark.parametrize("v", [1, 2, 4])
-def test_light_ends_as_in_training(v):
-    """A layer less in the first and in the last chunk, a loss in the last: 2 % high on average, 25 % at most."""
+UNEQUAL = {
+    "1f1b": (0, 4),
+    "interleaved": (0, 6),
+    "gpipe": (0, 0),
+    "breadth-first": (0, 4),
+    "zb-h1": (0, 2),
+    "zb-h2": (0, 4),
+    "zb-v": (-12, 2),
+    "dualpipe": (-6, 5),
+    "dualpipev": (-6, 5),
+    "chimera": (-6, 11),
+}
+"""Percent by which the rule for unequal stages is low and high, at most, with a layer less at both ends and a loss."""
+
+
+@pytest.mark.parametrize("schedule", UNEQUAL)
+def test_light_ends_as_in_training(schedule):
+    """A layer less in the first and in the last chunk, a loss in the last: within 1.5 % on average."""
     errors = []
-    for p, groups, depth, loss in product((2, 3, 4, 8), (1, 4), (2, 4, 8), (Fraction(0), Fraction(1), Fraction(2))):
+    v = 2 if schedule in CHUNKED + FOLDED else 1
+    for p, groups, depth, loss in product((2, 4, 8), (2, 4), (2, 4, 8), (Fraction(0), Fraction(1), Fraction(2))):
         forward = [Fraction(depth)] * (p * v)
         forward[0] -= 1
         forward[-1] += loss - 1
-        case = ("1f1b" if v == 1 else "interleaved", forward, [2 * t for t in forward])
-        sizes = {"p": p, "m": groups * p, "v": v}
-        errors.append(form(*case, **sizes)["total"] / run(*case, **sizes) - 1)
+        m = groups * p
+        executed = pipeline.run(program(schedule, p, m, v), forward, forward, weight=forward).makespan
+        if schedule in {
+            "dualpipe",
+            "chimera",
+        }:  # each device has half of the micro-batches of a stage and of its mirror image
+            forward = [(a + b) / 2 for a, b in zip(forward, reversed(forward), strict=True)]
+        errors.append(form(schedule, forward, forward, forward, p=p, m=m, v=v)["total"] / executed - 1)
+    low, high = UNEQUAL[schedule]
+    assert low <= 100 * min(errors) and 100 * max(errors) <= high
+    assert -0.015 <= mean(errors) <= 0.015
+
+
+def test_1f1b_with_light_ends_is_close_on_average():
+    errors = []
+    for p, groups, depth, loss in product((2, 3, 4, 8), (1, 4), (2, 4, 8), (0, 1, 2)):
+        forward = [Fraction(depth)] * p
+        forward[0] -= 1
+        forward[-1] += loss - 1
+        backward = [2 * t for t in forward]
+        found = form("1f1b", forward, backward, p=p, m=groups * p)["total"]
+        errors.append(found / pipeline.run(program("1f1b", p, groups * p), forward, backward).makespan - 1)
     assert 0 <= mean(errors) <= Fraction(25, 1000)
-    assert max(map(abs, errors)) <= Fraction(25, 100)
 
 
 @given(st.integers(2, 8), st.integers(1, 4), st.fractions(1, 2, max_denominator=8))
 def test_1f1b_with_a_heavy_first_stage_is_an_upper_bound(p, groups, heavier):
     forward = [heavier] + [Fraction(1)] * (p - 1)
-    case = ("1f1b", forward, [2 * t for t in forward])
-    found, ran = form(*case, p=p, m=groups * p)["total"], run(*case, p=p, m=groups * p)
+    backward = [2 * t for t in forward]
+    found = form("1f1b", forward, backward, p=p, m=groups * p)["total"]
+    ran = pipeline.run(program("1f1b", p, groups * p), forward, backward).makespan
     assert ran <= found <= Fraction(13, 10) * ran
 
 
-@given(st.integers(1, 16), st.integers(1, 20))
-def test_micro_batches_in_flight_of_1f1b(p, m):
-    ran = pipeline.run(pipeline.one_forward_one_backward(p, m), [Fraction(1)] * p, [Fraction(2)] * p)
-    assert fullest("1f1b", p, m, 1) == [ran.in_flight[0], ran.in_flight[min(1, p - 1)], ran.in_flight[-1]]
+@pytest.mark.parametrize("schedule", EXACT)
+@few
+@given(st.data())
+def test_what_is_held_until_the_weight_gradient(schedule, data):
+    p, m, v, group = data.draw(shapes(schedule))
+    held = run_equal(program(schedule, p, m, v, group or None), 1, 1, 1).held
+    first, middle, last = in_flight(**sizes(schedule, p, m, v, group))["in_flight"]
+    if schedule == "chimera" and m < p:
+        assert held[0] <= first <= held[0] + Fraction(p, 2) and middle >= max(held)
+    else:
+        assert (first, last) == (held[0], held[-1])
+        assert middle == max(held[1:-1], default=held[min(1, p - 1)]) or p == 2
 
 
-@given(st.integers(1, 8), st.integers(1, 4), st.integers(2, 4))
-def test_micro_batches_in_flight_of_interleaving(p, groups, v):
-    ones = [Fraction(1)] * (p * v)
-    ran = pipeline.run(pipeline.interleaved(p, groups * p, v), ones, ones)
-    assert fullest("interleaved", p, groups * p, v) == [
-        ran.in_flight[0],
-        ran.in_flight[min(1, p - 1)],
-        ran.in_flight[-1],
-    ]
+@pytest.mark.parametrize("schedule", SEARCHED)
+@few
+@given(st.data())
+def test_what_searched_orders_hold(schedule, data):
+    p, m, _, _ = data.draw(shapes(schedule))
+    assert set(in_flight(**sizes(schedule, p, m, 2))["in_flight"]) == {
+        max(run_equal(program(schedule, p, m), 1, 1, 1).held)
+    }
 
 
-def fullest(schedule, p, m, v):
-    given = {"pp": p, "virtual_stages": v, "micro_batches": m}
-    exact = {name: Fraction(value) for name, value in given.items()}
-    return in_flight(**exact, schedule=SCHEDULES.index(schedule))["in_flight"]
+def test_versions_of_the_weights():
+    """PipeDream's first stage keeps one for each micro-batch in flight, double buffering two."""
+    assert in_flight(**sizes("pipedream", 8, 32))["weight_versions"] == [8, 7, 1]
+    assert in_flight(**sizes("pipedream-2bw", 8, 32))["weight_versions"] == [2, 2, 2]
+    assert in_flight(**sizes("1f1b", 8, 32))["weight_versions"] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(("p", "m", "v", "share"), [(4, 16, 1, Fraction(3, 16)), (4, 16, 2, Fraction(3, 32))])
@@ -151,39 +306,85 @@ def test_bubble_of_the_textbook(p, m, v, share):
     assert found["total"] == found["busy"] + found["bubble"]
 
 
-def listed(text, length=1):
-    values = [Fraction(value) for value in text.split(";")]
-    return values * length if len(values) == 1 else values
+@pytest.mark.parametrize(
+    ("schedule", "bubble"),
+    [
+        ("gpipe", 21),
+        ("1f1b", 21),
+        ("zb-h1", 7),
+        ("zb-h2", 7),
+        ("zb-2p", 7),
+        ("zb-v", Fraction(7, 2)),
+        ("dualpipe", 6),
+        ("v-half", 9),
+        ("v-min", Fraction(27, 2)),
+        ("pipedream-2bw", 0),
+    ],
+)
+def test_bubbles_where_all_passes_take_as_long(schedule, bubble):
+    """Eight stages, unit times: 3 (p - 1), p - 1, (p - 1)/2, p - 2, 3p/2 - 3, 2p - 5/2."""
+    v = 2 if schedule in FOLDED else 1
+    assert equal_form(schedule, (1, 1, 1), 8, 32, v) == 3 * 32 + bubble
 
 
-def published():
-    """The cases that the forms cover: 1F1B without messages, interleaving in whole groups; `error` where they are not exact."""
-    with CASES.open(newline="") as file:
-        for number, row in enumerate(csv.DictReader(file), start=2):
-            p, m, v = (int(row[key]) for key in ("devices", "micro_batches", "chunks"))
-            forward, message = listed(row["forward_by_stage"], p * v), Fraction(row["message"])
-            backward = listed(row["backward_by_stage"], p * v)
-            covered = (row["schedule"] == "1f1b" and not message) or (row["schedule"] == "interleaved" and m % p == 0)
-            if covered:
-                name = f"{number}-{row['schedule']}-{p}-{m}-{v}"
-                uneven = len(set(forward)) > 1
-                late = message > min(forward[0], backward[0])
-                yield pytest.param(row, p, m, v, forward, backward, message, uneven or late, id=name)
+def covered(case):
+    """Whether the schedule's rules allow the case; plain 1F1B is modelled with messages that block, which the cases do not have."""
+    p, m = case.p, case.m
+    last = m % case.group or case.group if case.group else 0
+    return {
+        "1f1b": not case.message,
+        "interleaved": case.group >= p and last >= p,
+        "interleaved-zb": case.group >= p and last >= p,
+        "zb-v": m >= 2 * p - 1,
+        "v-half": m >= 2 * p,
+        "v-min": m >= 2 * p,
+        "chimera": m <= p or m % p == 0,
+        "dualpipe": case.pair == sum((case.forward[0], case.inputs[0], case.weights[0])),
+        "dualpipev": case.pair == 2 * sum((case.forward[0], case.inputs[0], case.weights[0])),
+    }.get(case.schedule, True)
 
 
-@pytest.mark.parametrize(("row", "p", "m", "v", "forward", "backward", "message", "approximate"), list(published()))
-def test_published_cases(row, p, m, v, forward, backward, message, approximate):
-    found = form(row["schedule"], forward, backward, p=p, m=m, v=v, message=message)["total"]
-    error = found / Fraction(row["makespan"]) - 1
-    assert abs(error) <= (Fraction(15, 100) if approximate else 0)
-    if row["in_flight_by_device"]:
-        fullest_first, *_, fullest_last = listed(row["in_flight_by_device"])
-        first, _, last = fullest(row["schedule"], p, m, v)
-        assert (first, last) == (fullest_first, fullest_last)
+LOOSE = {
+    "interleaved": (-6, 0),
+    "interleaved-zb": (-10, 2.5),
+    "breadth-first": (-1, 0),
+    "chimera": (-5.6, 0),
+    "dualpipe": (-0.3, 0),
+    "dualpipev": (-4.2, 0.1),
+    "pipedream-2bw": (-0.1, 0),
+    "v-half": (-4, 1.5),
+    "v-min": (-5.2, 5),
+    "zb-h1": (0, 0.4),
+    "zb-h2": (-2.7, 0),
+    "zb-v": (-0.3, 1),
+}
+"""Percent by which the time is low and high, at most, where messages are sent; V-Half and V-Min without them too."""
 
 
-def test_enough_cases_are_covered():
-    shapes = [case.values[1:4] for case in published()]
-    assert len(shapes) >= 20
-    assert {2, 3, 4, 8, 16} <= {p for p, _, _ in shapes}
-    assert {1, 2, 4} <= {v for _, _, v in shapes}
+@pytest.mark.parametrize("schedule", sorted({case.schedule for case in cases()}))
+def test_published_cases(schedule):
+    seen = 0
+    for case in filter(covered, cases()):
+        if case.schedule != schedule:
+            continue
+        seen += 1
+        found = form(
+            schedule,
+            case.forward,
+            case.inputs,
+            case.weights,
+            p=case.p,
+            m=case.m,
+            v=case.v,
+            group=case.group,
+            message=case.message,
+        )["total"]
+        error = found / case.makespan - 1
+        if case.equal and not (case.message or schedule in SEARCHED):
+            assert error == 0, case.name
+        elif case.equal:
+            low, high = LOOSE.get(schedule, (0, 0))
+            assert low <= 100 * error <= high, (case.name, float(error))
+        else:
+            assert -0.02 <= error <= 0.15, case.name
+    assert seen >= 13

@@ -11,7 +11,7 @@ from costmodel.catalog.entries import Model
 from costmodel.catalog.resolve import resolve_model
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
-from costmodel.search.layout import Layout, parse_layout
+from costmodel.search.layout import CONTEXTS, Layout, default_placement, parse_layout
 from costmodel.search.workload import Workload
 from costmodel.topology.machine import parse_machine
 
@@ -115,13 +115,17 @@ def divisors(n, most):
 
 
 @st.composite
-def cases(draw, machines=(*SWITCHED, *TORI), most_tp=16, most_pp=8, least_dp=1, least_tp=1, least_pp=1):
+def cases(
+    draw, machines=(*SWITCHED, *TORI), most_tp=16, most_pp=8, least_dp=1, least_tp=1, least_pp=1, most_cp=1, least_cp=1
+):
     """A case that keeps every rule: the model is made to fit the degrees, the batch to fit the micro-batches."""
     where = machine(draw(st.sampled_from(machines)))
     room = where.chips // least_dp
     tp = draw(st.sampled_from([d for d in divisors(room, most_tp) if d >= least_tp and room // d >= least_pp]))
     pp = draw(st.sampled_from([d for d in divisors(room // tp, most_pp) if d >= least_pp]))
-    dp = where.chips // (tp * pp)
+    cp = draw(st.sampled_from([d for d in divisors(room // (tp * pp), most_cp) if d >= least_cp] or [1]))
+    cp_type = draw(st.sampled_from(CONTEXTS[:-1])) if cp > 1 else CONTEXTS[0]  # usp needs the heads that suit it
+    dp = where.chips // (tp * cp * pp)
     chunks = draw(st.integers(1, 3)) if pp > 1 else 1
     depth = draw(st.integers(1, 3))
     short = 2 if pp > 1 and depth * chunks > 1 and draw(st.booleans()) else 0
@@ -133,23 +137,27 @@ def cases(draw, machines=(*SWITCHED, *TORI), most_tp=16, most_pp=8, least_dp=1, 
         dp=dp,
         virtual_stages=chunks,
         micro_batch_size=size,
-        zero=draw(st.integers(0, 3)) if dp > 1 else 0,
+        zero=draw(st.integers(0, 3)) if dp * cp > 1 else 0,
         sequence_parallel=tp > 1 and draw(st.booleans()),
         recompute=draw(st.sampled_from(("none", "selective", "full"))),
         schedule="interleaved" if chunks > 1 else "1f1b",
-        placement="tp-dp-pp",
+        placement=default_placement(cp),
+        cp=cp,
+        cp_type=cp_type,
     )
-    model = draw(models(tp, layers=pp * chunks * depth - short))
-    sequence = tp * 64 * 2 ** draw(st.integers(0, 5))
+    model = draw(models(tp, cp=cp, layers=pp * chunks * depth - short))
+    sequence = tp * cp * 64 * 2 ** draw(st.integers(0, 5))
     return Case(Workload(where, model, sequence, dp * size * micro_batches), layout)
 
 
 @st.composite
-def models(draw, tp, layers):
-    """A decoder of so many layers that so many tensor-parallel ranks can share."""
-    kv_heads = draw(st.sampled_from([*divisors(tp, tp), 2 * tp]))
+def models(draw, tp, layers, cp=1):
+    """A decoder of so many layers that so many tensor- and context-parallel ranks can share."""
+    ways = tp * cp
+    shared = [n for n in (*divisors(ways, ways), 2 * ways) if n % tp == 0 or tp % n == 0]
+    kv_heads = draw(st.sampled_from(shared))
     head_size = draw(st.sampled_from((64, 128)))
-    heads = kv_heads * tp // gcd(kv_heads, tp) * draw(st.integers(1, 4))
+    heads = kv_heads * ways // gcd(kv_heads, ways) * draw(st.integers(1, 4))
     return decoder(
         layers=layers,
         hidden_size=128 * draw(st.integers(4, 64)),
