@@ -92,7 +92,7 @@ class Estimate:
     allocated_bytes: float
     reserved_bytes: float
     device_used_bytes: float
-    memory_ranges: Mapping[str, float]
+    memory_ranges: Breakdown
     capacity_bytes: float
     margin_bytes: float
     fits: str
@@ -230,11 +230,13 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         worst_stage=stage,
         worst_phase=phase,
         recipe=Recipe.of(workload.recipe_name, values),
-        memory_ranges={
-            f"{quantity}_{end}_bytes": found[quantity]
-            for quantity in ("allocated", "reserved", "device_used")
-            for end, found in (("low", low), ("high", high))
-        },
+        memory_ranges=Breakdown(
+            {
+                f"{quantity}_{end}_bytes": found[quantity]
+                for quantity in ("allocated", "reserved", "device_used")
+                for end, found in (("low", low), ("high", high))
+            }
+        ),
         allocated_bytes=values["allocated"],
         reserved_bytes=values["reserved"],
         device_used_bytes=values["device_used"],
