@@ -676,17 +676,22 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     pipeline_chimera_unlike = 2 * pipeline_chimera_longer - layer_forward - pipeline_backward  # how F and B differ
     pipeline_chimera_bubble = pipeline_chimera_longer * (micro_batches - 2) + (layer_forward + pipeline_backward) * (pp - micro_batches) if micro_batches <= pp else (pp - 2) * (pipeline_chimera_longer + pipeline_chimera_unlike * (micro_batches / pp - 1))  # idle time
     layer_weight_gradient = accumulation_accumulation + weight_gradient_compute  # of this, what the gradient of the inputs does not wait for
-    pipeline_dual_fold = 2 if schedule == 13 else 1  # stages of a way on a rank
-    pipeline_dual_p = pipeline_dual_fold * pp  # stages of a way
-    pipeline_dual_backward_first = layer_forward * pipeline_dual_p + 3 * pipeline_dual_p * (layer_backward - layer_weight_gradient) / 2  # filling and draining, the wait being for I
-    pipeline_dual_forward_first = 3 * layer_forward * pipeline_dual_p / 2 + (pipeline_dual_p + 1) * (layer_backward - layer_weight_gradient)  # filling and draining, the wait being for F
-    pipeline_dual_half_weights = layer_weight_gradient * (pipeline_dual_p / 2 - 1)  # W that have waited for half a pipeline
-    pipeline_dual_weights_alone = layer_forward * pipeline_dual_p + pipeline_dual_half_weights + (pipeline_dual_p + 1) * (layer_backward - layer_weight_gradient)  # filling and draining, the wait being for W
-    pipeline_dual_weights_last = 3 * layer_forward * pipeline_dual_p / 2 + pipeline_dual_half_weights + (pipeline_dual_p / 2 + 2) * (layer_backward - layer_weight_gradient)  # filling and draining, the wait being for F and W
+    pipeline_dual_backward_first = layer_forward * pp + 3 * pp * (layer_backward - layer_weight_gradient) / 2  # filling and draining, the wait being for I
+    pipeline_dual_forward_first = 3 * layer_forward * pp / 2 + (pp + 1) * (layer_backward - layer_weight_gradient)  # filling and draining, the wait being for F
+    pipeline_dual_half_weights = layer_weight_gradient * (pp / 2 - 1)  # W that have waited for half a pipeline
+    pipeline_dual_weights_alone = layer_forward * pp + pipeline_dual_half_weights + (pp + 1) * (layer_backward - layer_weight_gradient)  # filling and draining, the wait being for W
+    pipeline_dual_weights_last = 3 * layer_forward * pp / 2 + pipeline_dual_half_weights + (pp / 2 + 2) * (layer_backward - layer_weight_gradient)  # filling and draining, the wait being for F and W
     pipeline_dual_filling = max(pipeline_dual_forward_first, pipeline_dual_backward_first, pipeline_dual_weights_last, pipeline_dual_weights_alone)  # filling and draining
-    pipeline_dual_m = micro_batches * pipeline_dual_fold  # micro-batches as if no rank were folded
     pipeline_dual_whole = layer_backward + layer_forward  # a micro-batch on a rank, nothing paired
-    pipeline_dual_bubble = (3 * layer_weight_gradient + pipeline_dual_filling - pipeline_dual_whole * (pipeline_dual_p / 2 + 2) - (pipeline_dual_m - pipeline_dual_p / 2 - 2) * (pipeline_dual_whole - layer_forward - pipeline_backward)) / pipeline_dual_fold  # idle time, less what pairs save
+    pipeline_dual_bubble = 3 * layer_weight_gradient + pipeline_dual_filling - pipeline_dual_whole * (pp / 2 + 2) - (micro_batches - pp / 2 - 2) * (pipeline_dual_whole - layer_forward - pipeline_backward)  # idle time, less what pairs save
+    pipeline_dual_v_backward_first = 2 * layer_forward * pp + 3 * pp * (layer_backward - layer_weight_gradient)  # filling and draining, the wait being for I
+    pipeline_dual_v_forward_first = 3 * layer_forward * pp + (2 * pp + 1) * (layer_backward - layer_weight_gradient)  # filling and draining, the wait being for F
+    pipeline_dual_v_half_weights = layer_weight_gradient * (pp - 1)  # W that have waited for half a pipeline
+    pipeline_dual_v_weights_alone = 2 * layer_forward * pp + pipeline_dual_v_half_weights + (2 * pp + 1) * (layer_backward - layer_weight_gradient)  # filling and draining, the wait being for W
+    pipeline_dual_v_weights_last = 3 * layer_forward * pp + pipeline_dual_v_half_weights + (pp + 2) * (layer_backward - layer_weight_gradient)  # filling and draining, the wait being for F and W
+    pipeline_dual_v_filling = max(pipeline_dual_v_forward_first, pipeline_dual_v_backward_first, pipeline_dual_v_weights_last, pipeline_dual_v_weights_alone)  # filling and draining
+    pipeline_dual_v_whole = layer_backward + layer_forward  # a micro-batch on a rank, nothing paired
+    pipeline_dual_v_bubble = 3 * layer_weight_gradient + pipeline_dual_v_filling - pipeline_dual_v_whole * (pp + 2) - (2 * micro_batches - pp - 2) * (pipeline_dual_v_whole - layer_forward - pipeline_backward)  # idle time, less what pairs save
     pipeline_folded_unlike = max(layer_backward - layer_forward - layer_weight_gradient, layer_forward + layer_weight_gradient - layer_backward)  # how F and I differ
     pipeline_folded_v_half = micro_batches * max(0, pipeline_folded_unlike - layer_weight_gradient / 2) + max(0, (layer_forward * (pp - (1 if 2 * floor(pp / 2) < pp else 3)) + 3 * (pp - 1) * (layer_backward - layer_weight_gradient) - layer_weight_gradient * pp) / 2)  # bubble of V-Half, with half of 1F1B's activations
     pipeline_folded_v_min = micro_batches * max(0, 3 * max(layer_forward, layer_backward - layer_weight_gradient) - layer_backward - layer_forward) + (layer_backward + layer_forward - layer_weight_gradient) * (4 * pp - (5 if 3 * floor(pp / 3) < pp else 7)) / 4  # bubble of V-Min, with a third of 1F1B's activations: it loses in every micro-batch unless F, I and W are alike
@@ -703,7 +708,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     pipeline_zero_bubble_pairs_filled = floor(pipeline_zero_bubble_filled_twice / 2)  # of them in pairs, on the way forth and back
     pipeline_zero_bubble_two_warm_ups = pipeline_zero_bubble_both_ways - min(layer_weight_gradient * pipeline_zero_bubble_filled_twice, pipeline_zero_bubble_least * (pipeline_zero_bubble_filled_twice - 2 * pipeline_zero_bubble_pairs_filled) + pipeline_zero_bubble_pairs_filled * (layer_backward - layer_weight_gradient))  # bubble of ZB-H2, with twice as much in flight
     pipeline_zero_bubble_bubble = pipeline_zero_bubble_one_warm_up if schedule in {4, 6} else pipeline_zero_bubble_two_warm_ups if schedule == 5 else pipeline_zero_bubble_searched if schedule == 7 else (pipeline_zero_bubble_both_ways - pipeline_zero_bubble_least * (pp - 1)) / virtual_stages if schedule == 8 else 0  # idle time of these schedules, 0 of others
-    pipeline_split_bubble = pipeline_folded_bubble if schedule in {9, 10, 11} else pipeline_dual_bubble if schedule in {12, 13} else pipeline_chimera_bubble if schedule == 14 else pipeline_zero_bubble_bubble  # idle time as layers would take it, of the other schedules
+    pipeline_split_bubble = pipeline_folded_bubble if schedule in {9, 10, 11} else pipeline_dual_bubble if schedule == 12 else pipeline_dual_v_bubble / 2 if schedule == 13 else pipeline_chimera_bubble if schedule == 14 else pipeline_zero_bubble_bubble  # idle time as layers would take it, of the other schedules
     pipeline_gaps = pipeline_plain_gaps + (pipeline_split_bubble / (layer_forward + pipeline_backward) if layer_forward + pipeline_backward > 0 else 0)  # micro-batches that a rank could do while it waits
     pipeline_gaps_for_each = pipeline_gaps / max(1, pp - 1)  # of these for each other rank
     most_layers = max(stage_layers[i_stage] for i_stage in range(3))  # layers of the fullest stage
@@ -728,13 +733,13 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     along_pp_send_recv_direct = along_pp_send_recv_direct_latency + max(along_pp_send_recv_direct_links, along_pp_send_recv_direct_dcn)  # one message a rank
     along_pp_send_recv = along_pp_send_recv_direct if along_pp_n > 1 else 0  # from each rank to the next, over the slowest link between
     pipeline_chimera_sends = micro_batches * (2 * (1 - 2 / pp)) + pp - 1  # messages that show
-    pipeline_dual_later_sends = pipeline_dual_p / 2 - 1 if pipeline_dual_backward_first >= pipeline_dual_filling else (0 if max(pipeline_dual_forward_first, pipeline_dual_weights_alone) == pipeline_dual_filling else 1 - pipeline_dual_p / 2)  # further messages that show where the wait is for I, or fewer where it is for W
-    pipeline_dual_sends = micro_batches * (pp - 1) / pp + pipeline_dual_later_sends + 3 * pp / 2 - 3 if schedule == 12 else micro_batches * (2 * (pp - 1)) / pp + 2 * pp - 4 if schedule == 13 else 0  # messages that show
+    pipeline_dual_later_sends = pp / 2 - 1 if pipeline_dual_backward_first >= pipeline_dual_filling else (0 if max(pipeline_dual_forward_first, pipeline_dual_weights_alone) == pipeline_dual_filling else 1 - pp / 2)  # further messages that show where the wait is for I, or fewer where it is for W
+    pipeline_dual_sends = micro_batches * (pp - 1) / pp + pipeline_dual_later_sends + 3 * pp / 2 - 3  # messages that show; not of DualPipeV
     pipeline_folded_sends = 5 * pp - 7 if schedule == 9 else 2 * (3 * pp - 1) if schedule == 10 else micro_batches * (2 * (3 - 4 / pp)) if schedule == 11 else 0  # messages that show
     pipeline_plain_sends = 0 if schedule == 0 else micro_batches * (2 * (pp - 1)) / pp if schedule in {15, 16} else 2 * (pp - 1)  # asynchronous messages that show of schedules with whole backward passes, turns between chunks apart
     pipeline_zero_bubble_line_sends = 2 * (pp + min(max(micro_batches - 2, 0), pp - 1) - 1)  # messages of ZB-H1 that show
     pipeline_zero_bubble_sends = pipeline_zero_bubble_line_sends if schedule in {4, 6} else (pp - 1) * (2 if layer_backward - layer_weight_gradient >= 2 * layer_weight_gradient else 1) if schedule == 5 else (pp - 1) * (2 if (pp - 1) * (layer_backward - layer_weight_gradient) >= layer_weight_gradient * (micro_batches - 1) else 1) if schedule == 7 else pp * (virtual_stages - 1) + 4 * pp - 4 if schedule == 8 else 0  # messages that show
-    pipeline_async_sends = pipeline_zero_bubble_sends if schedule in {4, 5, 6, 7, 8} else pipeline_folded_sends if schedule in {9, 10, 11} else pipeline_dual_sends if schedule in {12, 13} else pipeline_chimera_sends if schedule == 14 else pipeline_plain_sends  # asynchronous messages that show, turns between chunks apart
+    pipeline_async_sends = pipeline_zero_bubble_sends if schedule in {4, 5, 6, 7, 8} else pipeline_folded_sends if schedule in {9, 10, 11} else pipeline_dual_sends if schedule == 12 else micro_batches * (2 * (pp - 1)) / pp + 2 * pp - 4 if schedule == 13 else pipeline_chimera_sends if schedule == 14 else pipeline_plain_sends  # asynchronous messages that show, turns between chunks apart
     pipeline_blocking_sends = 2 * (pp - 1) if micro_batches <= 1 else (micro_batches + 1 if pp == 2 else 2 * micro_batches + 2 * pp - 5)  # exchanges of plain 1F1B that show: Megatron does not overlap them
     pipeline_whole_group = micro_batches if schedule == 3 else min(group_size if group_size > 0 else pp, micro_batches)  # micro-batches of a group (g); breadth-first takes all at once
     pipeline_rest = micro_batches - pipeline_whole_group * floor(micro_batches / pipeline_whole_group)  # left over for a last group
