@@ -188,7 +188,7 @@ def test_tokens_are_rounded_to_what_the_layout_divides_and_counts_are_not():
         ({"layout": "mbs=3"}, "dp times the micro-batch size divides the global batch"),
         ({"layout": "tp=2 sp=1", "sequence_length": 4097}, "tp times cp divides the sequence"),
         ({"layout": "pp=2 v=2 schedule=1f1b"}, "others v=1"),
-        ({"layout": "pp=2 schedule=dualpipe", "batch": 2}, "enough micro-batches to fill the pipeline"),
+        ({"layout": "pp=2 schedule=dualpipe", "batch": 2}, "the micro-batches fill the pipeline"),
         ({"layout": "schedule=gpipe"}, "schedules other than 1f1b need several stages"),
         ({"layout": "tp=8 pp=2 dp=1 zero=3"}, "zero of 1 or more needs dp or cp of 2 or more"),
     ],

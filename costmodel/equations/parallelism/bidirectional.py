@@ -1,27 +1,21 @@
 """Schedules whose micro-batches meet: DualPipe, DualPipeV, Chimera."""
 
-from costmodel.equations.axes import SCHEDULE
-from costmodel.equations.parallelism.schedules import SCHEDULES, by_schedule
-from costmodel.symbolic import Chapter, choice, count, equal, equation, given, largest, seconds, select
+from costmodel.symbolic import Chapter, count, equal, equation, given, largest, seconds, select
 
 
 class DualPipe(Chapter):
-    """DualPipe, and DualPipeV: the same over twice the stages and micro-batches, folded so that each rank has two.
+    """DualPipe. DualPipeV is the same over twice the stages and micro-batches, folded, so that it takes half as long.
 
     Forward and backward passes that meet run as a pair, which may take less than both after each other.
     """
 
-    pp = given(count, "pipeline ranks")
-    schedule = choice(SCHEDULES, "pipeline schedule", SCHEDULE)
-    micro_batches = given(count, "micro-batches of a step, of both ways together")
+    p = given(count, "stages of a way")
+    m = given(count, "micro-batches of a step, of both ways together")
     forward = given(seconds, "forward of a micro-batch on a rank (F)")
     input_gradient = given(seconds, "gradient of its inputs (I)")
     weight_gradient = given(seconds, "gradient of its weights (W)")
     pair = given(seconds, "a forward and a backward pass that run together")
 
-    fold = equation(count, by_schedule(schedule, {"dualpipev": 2}, others=1), "stages of a way on a rank")
-    p = equation(count, fold * pp, "stages of a way")
-    m = equation(count, fold * micro_batches, "micro-batches as if no rank were folded")
     half_weights = equation(seconds, (p / 2 - 1) * weight_gradient, "W that have waited for half a pipeline")
     forward_first = equation(
         seconds, 3 * p / 2 * forward + (p + 1) * input_gradient, "filling and draining, the wait being for F"
@@ -43,7 +37,7 @@ class DualPipe(Chapter):
     whole = equation(seconds, forward + input_gradient + weight_gradient, "a micro-batch on a rank, nothing paired")
     bubble = equation(
         seconds,
-        (filling + 3 * weight_gradient - (p / 2 + 2) * whole - (m - p / 2 - 2) * (whole - pair)) / fold,
+        filling + 3 * weight_gradient - (p / 2 + 2) * whole - (m - p / 2 - 2) * (whole - pair),
         "idle time, less what pairs save",
         source="deepseek-ai/DualPipe: the order of step(); its printed form is exact where F and I are alike",
         valid="m >= 2p, both even; a pair takes at least a backward pass",
@@ -59,15 +53,8 @@ class DualPipe(Chapter):
     )
     sends = equation(
         count,
-        by_schedule(
-            schedule,
-            {
-                "dualpipe": (pp - 1) * micro_batches / pp + 3 * pp / 2 - 3 + later_sends,
-                "dualpipev": 2 * (pp - 1) * micro_batches / pp + 2 * pp - 4,
-            },
-            others=0,
-        ),
-        "messages that show",
+        (p - 1) * m / p + 3 * p / 2 - 3 + later_sends,
+        "messages that show; not of DualPipeV",
         source="an event simulator",
         approximate="short messages, of up to a hundredth of a stage",
     )

@@ -78,7 +78,7 @@ class Legality(Chapter):
             },
             others=1,
         ),
-        "enough micro-batches to fill the pipeline: twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for "
+        "the micro-batches fill the pipeline: at least twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for "
         f"zb-v, pp for {' and '.join(ASYNCHRONOUS)}",
     )
     rule_halves = equation(

@@ -67,7 +67,8 @@ class Pipeline(Chapter):
     backward = equation(seconds, input_gradient + weight_gradient, "backward of a micro-batch in a layer")
     zero_bubble = part(ZeroBubble)
     folded = part(Folded)
-    dual = part(DualPipe, pair=forward + backward)
+    dual = part(DualPipe, p=pp, m=micro_batches, pair=forward + backward)
+    dual_v = part(DualPipe, p=2 * pp, m=2 * micro_batches, pair=forward + backward)
     chimera = part(Chimera)
 
     busy = equation(seconds, micro_batches * slowest, "work of the slowest rank")
@@ -92,7 +93,8 @@ class Pipeline(Chapter):
             schedule,
             {
                 ("zb-v", "v-half", "v-min"): folded.bubble,
-                ("dualpipe", "dualpipev"): dual.bubble,
+                "dualpipe": dual.bubble,
+                "dualpipev": dual_v.bubble / 2,
                 "chimera": chimera.bubble,
             },
             others=zero_bubble.bubble,
@@ -142,7 +144,8 @@ class Pipeline(Chapter):
             {
                 ("zb-h1", "zb-h2", "zb-1p", "zb-2p", "interleaved-zb"): zero_bubble.sends,
                 ("zb-v", "v-half", "v-min"): folded.sends,
-                ("dualpipe", "dualpipev"): dual.sends,
+                "dualpipe": dual.sends,
+                "dualpipev": 2 * (pp - 1) * micro_batches / pp + 2 * pp - 4,
                 "chimera": chimera.sends,
             },
             others=plain_sends,
