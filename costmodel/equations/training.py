@@ -263,6 +263,6 @@ class Step(Chapter):
     total_dp = equation(seconds, sync.gradient + sync.weight, "gradient and weight traffic, hidden or not")
     total_pp = equation(
         seconds,
-        select(pp > 1, 2 * m * layout.virtual_stages * pp_send, 0),
-        "messages of one stage, forward and backward, hidden or not",
+        select(pp > 1, largest(2 * m * layout.virtual_stages * pp_send, time_pp), 0),
+        "messages of one stage, forward and backward, hidden or not; those that show, where waits for other stages are more",
     )

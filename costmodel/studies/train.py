@@ -10,6 +10,7 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Table
+from costmodel.search.batch import counted
 from costmodel.search.candidates import ASYNCHRONOUS, TRIED, candidates
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
@@ -139,17 +140,36 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
     given = parse_layout(layout, chips) if isinstance(layout, str) else layout
     if given.chips != chips:
         raise InputError(f"the layout takes {given.chips} chips, the machine has {chips}")
-    # The batch that a search would take first, so that a layout that `plan` printed costs here what it cost there.
-    legal = (n for n in batches(question, catalog) if not broken_rules(question.with_sequences(n), given, catalog))
-    nearest = question.batch.rounded_for(given, question.workload.sequence_length)
-    workload = question.with_sequences(next(legal, nearest))
-    broken = broken_rules(workload, given, catalog)
+    workload, broken = _judged(question, given, catalog)
     if broken:
-        near = nearest_legal(_all_layouts(workload, given.schedule, catalog), given)
-        hint = f'the nearest legal one is "{near}"' if near else "no layout of this model is legal on this machine"
+        near = _nearest_legal(question, workload, given, catalog)
+        none = f"no layout of this model is legal on this machine with {counted(workload.global_batch)}"
+        hint = f'the nearest legal one is "{near}"' if near else none
         rules = "the rule" if len(broken) == 1 else "the rules"
         raise InputError(f"illegal layout, it breaks {rules} that {' and that '.join(broken)}; {hint}")
     return workload, given
+
+
+def _judged(question: Question, layout: Layout, catalog: Catalog) -> tuple[Workload, list[str]]:
+    """The workload with the batch that a layout gets, and the rules that it breaks there.
+
+    The batch is the one that a search would take first, so that a layout that `plan` printed costs here what it cost there.
+    """
+    for sequences in batches(question, catalog):
+        workload = question.with_sequences(sequences)
+        if not broken_rules(workload, layout, catalog):
+            return workload, []
+    workload = question.with_sequences(question.batch.rounded_for(layout, question.workload.sequence_length))
+    return workload, broken_rules(workload, layout, catalog)
+
+
+def _nearest_legal(question: Question, workload: Workload, wanted: Layout, catalog: Catalog) -> Layout | None:
+    """The legal layout nearest to `wanted` that is still legal with the batch that it gets itself."""
+    for sequences in dict.fromkeys((workload.global_batch, *batches(question, catalog))):
+        near = nearest_legal(_all_layouts(question.with_sequences(sequences), wanted.schedule, catalog), wanted)
+        if near is not None and not _judged(question, near, catalog)[1]:
+            return near
+    return None
 
 
 def cheapest_changes(workload: Workload, layout: Layout, catalog: Catalog) -> tuple[Change, ...]:

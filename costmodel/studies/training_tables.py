@@ -136,7 +136,8 @@ def changes_table(found: Estimate, changes: Sequence[Change] | None) -> list[Tab
         )
         for change in changes
     ]
-    notes = ("the fewest changes of the layout, the cheapest first; `costmodel plan` searches all",)
+    told = f"all with {counted(found.global_batch)} in a step (--batch {found.global_batch})"
+    notes = (f"the fewest changes of the layout, the cheapest first, {told}; `costmodel plan` searches all",)
     return [Table("It would fit with", ("change", "step", "slower", "memory"), rows, notes)]
 
 

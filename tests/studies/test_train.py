@@ -201,10 +201,33 @@ def test_a_broken_rule_is_named_with_a_legal_layout_nearby(options, rule):
     assert quick(**options | {"layout": near}).estimates[0].step_time_s < inf
 
 
+@pytest.mark.parametrize(
+    ("model", "on", "layout", "options"),
+    [
+        ("gpt-3-175b", "tpu-v7:4x4x8", "tp=2 pp=2 schedule=dualpipev mbs=4", {"sequence_length": 131072}),
+        ("qwen2.5-32b", "tpu-v7:4x4x8", "tp=2 cp_type=ulysses schedule=zb-v mbs=3", {"sequence_length": 32768}),
+        (
+            "7B",
+            "tpu-v5p:8x8x8",
+            "tp=2 pp=2 cp=8 cp_type=usp schedule=v-min mbs=4",
+            {"sequence_length": 32768, "batch": "1M"},
+        ),
+    ],
+)
+def test_the_nearest_legal_layout_is_legal_with_the_batch_that_it_gets(model, on, layout, options):
+    options = {"batch": None} | options
+    near = re.search(r'the nearest legal one is "([^"]+)"', said(model, on, layout=layout, **options))[1]
+    assert quick(model, on, layout=near, **options).estimates[0].step_time_s < inf
+
+
+def test_a_group_is_for_interleaving_alone():
+    assert "group is for interleaved and interleaved-zb" in said(layout="pp=2 group=4")
+
+
 def test_where_no_layout_is_legal_it_is_said():
     prime = decoder(layers=7, heads=7, kv_heads=7)
     assert "most break the rule that" in said(prime, batch=1)
-    assert "no layout of this model is legal" in said(prime, batch=1, layout="tp=16")
+    assert "no layout of this model is legal on this machine with 1 sequence" in said(prime, batch=1, layout="tp=16")
 
 
 @pytest.mark.parametrize(

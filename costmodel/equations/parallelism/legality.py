@@ -64,7 +64,7 @@ class Legality(Chapter):
             },
             others=holds(layout.group_size <= 0),
         ),
-        "interleaving takes groups of pp or more micro-batches, the last one too, and pp divides them unless group says more",
+        "group is for interleaved and interleaved-zb: groups of pp or more micro-batches, the last one too, and pp divides them without it",
         source="Megatron-LM: forward_backward_pipelining_with_interleaving; a smaller last group can deadlock",
     )
     rule_filled = equation(
@@ -138,7 +138,7 @@ class Legality(Chapter):
                 "usp": holds(both(u > 1, u < cp, divides(u, cp))),
             },
         ),
-        "cp_type is said only where cp is 2 or more; usp needs more ranks than key-value heads, several of those, and groups of as many",
+        "cp_type is said only where cp is 2 or more; with usp a rank has several key-value heads, and cp is twice as many or a larger multiple",
     )
     rule_sharding = equation(
         count,

@@ -135,12 +135,29 @@ def test_bytes_of_fsdp():
     assert found["total_fsdp"] == pytest.approx(4 * ring(found, (2 * 2 + 4) * layers + (2 + 4) * tables), rel=1e-9)
 
 
-@pytest.mark.parametrize(("layout", "split", "chunks"), [("tp=2 pp=4 sp=0", 1, 1), ("tp=2 pp=4 sp=1 v=8", 2, 8)])
+@pytest.mark.parametrize(
+    ("layout", "split", "chunks"), [("tp=2 pp=4 sp=0 schedule=gpipe", 1, 1), ("tp=2 pp=4 sp=1 v=8", 2, 8)]
+)
 def test_bytes_of_pipelining(layout, split, chunks):
     """A message each way for each chunk and micro-batch: the hidden states, shared by the ranks of sequence parallelism."""
     found = on("llama-3-8b", "dgx-h100:8", layout, 4096, 4)(domain_latency=0, launch_latency=0)
     message = 4096 * 4096 * 2 / split / (found["domain_bandwidth"] * found["domain_share"])
     assert found["total_pp"] == pytest.approx(2 * 4 * chunks * message, rel=1e-9)
+
+
+@few
+@given(cases())
+def test_what_shows_of_a_traffic_is_some_or_all_of_it(case):
+    found = case()
+    for kind in ("tp", "cp", "fsdp", "dp", "pp"):
+        assert 0 <= found[f"time_{kind}"] <= found[f"total_{kind}"] * (1 + 1e-9)
+
+
+def test_messages_that_wait_for_other_stages_are_counted():
+    """1F1B of one micro-batch: four stages wait for three messages each way, of which one stage sends two."""
+    found = on("llama-3-8b", "dgx-h100:8", "tp=2 pp=4 sp=0", 4096, 1)(domain_latency=0, launch_latency=0)
+    message = 4096 * 4096 * 2 / (found["domain_bandwidth"] * found["domain_share"])
+    assert found["time_pp"] == found["total_pp"] == pytest.approx(6 * message, rel=1e-9)
 
 
 @few
