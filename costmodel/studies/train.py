@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from costmodel.catalog.catalog import Catalog
@@ -166,7 +166,7 @@ def _judged(question: Question, layout: Layout, catalog: Catalog) -> tuple[Workl
 def _nearest_legal(question: Question, workload: Workload, wanted: Layout, catalog: Catalog) -> Layout | None:
     """The legal layout nearest to `wanted` that is still legal with the batch that it gets itself."""
     for sequences in dict.fromkeys((workload.global_batch, *batches(question, catalog))):
-        near = nearest_legal(_all_layouts(question.with_sequences(sequences), wanted.schedule, catalog), wanted)
+        near = nearest_legal(_all_layouts(question.with_sequences(sequences), wanted, catalog), wanted)
         if near is not None and not _judged(question, near, catalog)[1]:
             return near
     return None
@@ -174,13 +174,16 @@ def _nearest_legal(question: Question, workload: Workload, wanted: Layout, catal
 
 def cheapest_changes(workload: Workload, layout: Layout, catalog: Catalog) -> tuple[Change, ...]:
     """The changes that cost least time of those with which a layout fits; none where no layout does."""
-    return tuple(changes_that_fit(_all_layouts(workload, layout.schedule, catalog), layout, MOST_CHANGES))
+    return tuple(changes_that_fit(_all_layouts(workload, layout, catalog), layout, MOST_CHANGES))
 
 
-def _all_layouts(workload: Workload, schedule: str, catalog: Catalog) -> Grid:
-    """Those that `plan` tries, and those with one more pipeline schedule."""
-    schedules = tuple(dict.fromkeys((*TRIED, schedule)))
+def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog) -> Grid:
+    """Those that `plan` tries, and those with the pipeline schedule and the context parallelism of `wanted`."""
+    schedules = tuple(dict.fromkeys((*TRIED, wanted.schedule)))
     tried = candidates(workload.model.layers, workload.global_batch, workload.sequence_length, schedules)
+    if wanted.cp > 1:
+        kinds = tuple(dict.fromkeys((*tried.cp_types, wanted.cp_type)))
+        tried = replace(tried, cp_types=kinds, most_cp=max(tried.most_cp, wanted.cp))
     return search(workload, catalog, tried)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from costmodel.catalog.entries import Number
 from costmodel.errors import InputError
 from costmodel.report import Scalar
-from costmodel.search.layout import parse_layout
+from costmodel.search.layout import CONTEXTS, parse_layout
 from costmodel.search.workload import Workload
 from costmodel.studies.estimate import estimate
 from costmodel.studies.train import train
@@ -218,6 +218,12 @@ def test_the_nearest_legal_layout_is_legal_with_the_batch_that_it_gets(model, on
     options = {"batch": None} | options
     near = re.search(r'the nearest legal one is "([^"]+)"', said(model, on, layout=layout, **options))[1]
     assert quick(model, on, layout=near, **options).estimates[0].step_time_s < inf
+
+
+@pytest.mark.parametrize("kind", CONTEXTS)
+def test_a_hint_keeps_the_context_parallelism_that_a_search_would_not_try(kind):
+    asked, kept = f"tp=2 cp=8 cp_type={kind} mbs=3", f"tp=2 cp=8 cp_type={kind} pp=1 dp=1 v=1 mbs="
+    assert kept in said(layout=asked, models="llama-3-70b")
 
 
 def test_a_group_is_for_interleaving_alone():
