@@ -63,6 +63,24 @@ class KeptActivations(Chapter):
         kept_outside / sequence_split + (kept_inside + kept_scores) / tp + 2 * context.copied_keys,
         "with nothing recomputed",
     )
+    norm_outputs = equation(
+        bytes_,
+        tokens * 2 * layout.hidden_size * e / sequence_split,
+        "of both norms, which are the inputs of the blocks: 4 H a token in two bytes",
+        source="Megatron-core, --recompute-modules layernorm",
+    )
+    activation_output = equation(
+        bytes_,
+        tokens * layout.ffn_size * e / tp,
+        "of the activation, which is the product with the gate in a gated feed-forward: 2 F a token in two bytes",
+        source="Megatron-core, --recompute-modules moe_act, for the dense feed-forward",
+    )
+    attention_core = equation(
+        bytes_,
+        (kept_scores + tokens * 4 * layout.heads * BYTE) / tp + 2 * context.copied_keys,
+        "between queries, keys, values and the output, which their products keep: statistics in fused attention, else scores",
+        source="Korthikanti et al. 2022, section 5: selective recomputation",
+    )
     selective_layer = equation(
         bytes_,
         tokens
@@ -77,8 +95,20 @@ class KeptActivations(Chapter):
     layer_input = equation(bytes_, tokens * layout.hidden_size * e / sequence_split, "the input of a layer alone")
     kept_layer = equation(
         bytes_,
-        choose(layout.recompute, {"none": whole_layer, "selective": selective_layer, "full": layer_input}),
+        choose(
+            layout.recompute,
+            {
+                "none": whole_layer,
+                "norms": whole_layer - norm_outputs,
+                "mlp-product": whole_layer - activation_output,
+                "light": whole_layer - norm_outputs - activation_output,
+                "attention": whole_layer - attention_core,
+                "selective": selective_layer,
+                "full": layer_input,
+            },
+        ),
         "kept by one layer",
+        approximate="where gradients of weights wait, what is run again waits with them and is not counted",
     )
     recomputed_layer = equation(bytes_, whole_layer - kept_layer, "of one layer, while its backward pass runs it again")
 

@@ -35,6 +35,10 @@ class Utilisation(Chapter):
             layout.recompute,
             {
                 "none": 0,
+                "norms": 0,
+                "mlp-product": 0,
+                "light": 0,
+                "attention": work.attention_flops_causal,
                 "selective": 2
                 * FLOP
                 * layout.layers

@@ -25,7 +25,7 @@ KEYS = {
     "zero": "0 DDP, 1 optimizer states shared, 2 gradients too, 3 weights too, as FSDP (default 1, or 0 when dp and cp are 1)",
     "sp": "Megatron sequence parallelism, 1 or 0 (default 1 when tp is over 1)",
     "cp_type": "ring (zig-zag), ring-contiguous, all-gather, ulysses or usp, where cp is over 1 (default ring)",
-    "recompute": "none, selective (every second product) or full (default none)",
+    "recompute": "none, norms, mlp-product, light (these two), attention, selective (every second product) or full (default none)",
     "schedule": f"{', '.join(SCHEDULES)} (default 1f1b, or interleaved when v is over 1)",
     "group": "micro-batches that go through a chunk together when interleaved (default pp)",
     "placement": "an order, fastest links first (default tp-dp-pp, or tp-cp-dp-pp when cp is over 1), or the ranks on each dimension (domain:tp8/network:dp16.pp4)",

@@ -10,7 +10,7 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Table
-from costmodel.search.candidates import ASYNCHRONOUS, TRIED, candidates
+from costmodel.search.candidates import ASYNCHRONOUS, TRIED, TRIED_RECOMPUTE, candidates
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import Layout, parse_layout
@@ -145,7 +145,7 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
     workload = question.with_sequences(next(legal, nearest))
     broken = broken_rules(workload, given, catalog)
     if broken:
-        near = nearest_legal(_all_layouts(workload, given.schedule, catalog), given)
+        near = nearest_legal(_all_layouts(workload, given, catalog), given)
         hint = f'the nearest legal one is "{near}"' if near else "no layout of this model is legal on this machine"
         rules = "the rule" if len(broken) == 1 else "the rules"
         raise InputError(f"illegal layout, it breaks {rules} that {' and that '.join(broken)}; {hint}")
@@ -154,13 +154,14 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
 
 def cheapest_changes(workload: Workload, layout: Layout, catalog: Catalog) -> tuple[Change, ...]:
     """The changes that cost least time of those with which a layout fits; none where no layout does."""
-    return tuple(changes_that_fit(_all_layouts(workload, layout.schedule, catalog), layout, MOST_CHANGES))
+    return tuple(changes_that_fit(_all_layouts(workload, layout, catalog), layout, MOST_CHANGES))
 
 
-def _all_layouts(workload: Workload, schedule: str, catalog: Catalog) -> Grid:
-    """Those that `plan` tries, and those with one more pipeline schedule."""
-    schedules = tuple(dict.fromkeys((*TRIED, schedule)))
-    tried = candidates(workload.model.layers, workload.global_batch, workload.sequence_length, schedules)
+def _all_layouts(workload: Workload, layout: Layout, catalog: Catalog) -> Grid:
+    """Those that `plan` tries, and those with the pipeline schedule or the recomputation of one more layout."""
+    schedules = tuple(dict.fromkeys((*TRIED, layout.schedule)))
+    recomputes = tuple(dict.fromkeys((*TRIED_RECOMPUTE, layout.recompute)))
+    tried = candidates(workload.model.layers, workload.global_batch, workload.sequence_length, schedules, recomputes)
     return search(workload, catalog, tried)
 
 

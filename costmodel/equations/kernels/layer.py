@@ -119,7 +119,18 @@ class LayerCompute(Chapter):
     )
     recomputed_compute = equation(
         seconds,
-        choose(layout.recompute, {"none": 0, "selective": selective_compute, "full": forward_compute}),
+        choose(
+            layout.recompute,
+            {
+                "none": 0,
+                "norms": between.norms,
+                "mlp-product": between.activation,
+                "light": between.norms + between.activation,
+                "attention": attention_forward,
+                "selective": selective_compute,
+                "full": forward_compute,
+            },
+        ),
         "run again in the backward pass of a layer",
     )
     backward_compute = equation(
