@@ -93,7 +93,7 @@ class KeptActivations(Chapter):
         source="torchtitan's per-operation selective checkpointing",
     )
     layer_input = equation(bytes_, tokens * layout.hidden_size * e / sequence_split, "the input of a layer alone")
-    kept_layer = equation(
+    recomputed_kept = equation(
         bytes_,
         choose(
             layout.recompute,
@@ -107,10 +107,17 @@ class KeptActivations(Chapter):
                 "full": layer_input,
             },
         ),
-        "kept by one layer",
+        "kept by one layer that is recomputed",
+    )
+    kept_layer = equation(
+        bytes_,
+        recomputed_kept + (1 - 1 / layout.recompute_every) * (whole_layer - recomputed_kept),
+        "kept by the average layer",
         approximate="where gradients of weights wait, what is run again waits with them and is not counted",
     )
-    recomputed_layer = equation(bytes_, whole_layer - kept_layer, "of one layer, while its backward pass runs it again")
+    recomputed_layer = equation(
+        bytes_, whole_layer - recomputed_kept, "of one layer, while its backward pass runs it again"
+    )
 
 
 class Memory(Chapter):

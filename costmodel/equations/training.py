@@ -96,12 +96,13 @@ class Step(Chapter):
     )
     repeated_tp = equation(
         count,
-        choose(layout.recompute, dict.fromkeys(RECOMPUTE.labels, 0) | {"full": 1}),
+        choose(layout.recompute, dict.fromkeys(RECOMPUTE.labels, 0) | {"full": 1}) / layout.recompute_every,
         "times that recomputation repeats the tensor-parallel communication of a layer's forward pass",
     )
     repeated_cp = equation(
         count,
-        choose(layout.recompute, dict.fromkeys(RECOMPUTE.labels, 0) | {"attention": 1, "full": 1}),
+        choose(layout.recompute, dict.fromkeys(RECOMPUTE.labels, 0) | {"attention": 1, "full": 1})
+        / layout.recompute_every,
         "times that it repeats the context-parallel communication, which is part of the attention",
     )
     accumulation = part(

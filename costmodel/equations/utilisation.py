@@ -46,7 +46,8 @@ class Utilisation(Chapter):
                 * (layout.kv_size + layout.query_size + layout.gated_ffn * layout.ffn_size),
                 "full": work.forward_flops_causal - work.head_flops,
             },
-        ),
+        )
+        / layout.recompute_every,
         "of a token, run again",
     )
     hardware_flops = equation(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from costmodel.search.layout import CONTEXTS, FOLDED, RECOMPUTE, SCHEDULES, Layout
+from costmodel.search.layout import CONTEXTS, FOLDED, RECOMPUTE, SCHEDULES, Layout, recomputed
 
 MOST_MICRO_BATCH = 64
 MOST_CHUNKS = 16
@@ -71,7 +71,8 @@ class Candidates:
             "virtual_stages": [chunks for _, chunks in self.schedules],
             "group_size": self.groups or [0] * len(self.schedules),
             **_sharding(self.zeros),
-            "recompute": [RECOMPUTE.index(recompute) for recompute in self.recomputes],
+            "recompute": [RECOMPUTE.index(recomputed(recompute)[0]) for recompute in self.recomputes],
+            "recompute_every": [recomputed(recompute)[1] for recompute in self.recomputes],
             "sequence_parallel": [int(on) for on in self.sequence_parallel],
             "cp_type": [CONTEXTS.index(kind) for kind in self.cp_types],
         }

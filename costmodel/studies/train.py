@@ -13,7 +13,7 @@ from costmodel.report import Record, Table
 from costmodel.search.candidates import ASYNCHRONOUS, TRIED, TRIED_RECOMPUTE, candidates
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
-from costmodel.search.layout import Layout, parse_layout
+from costmodel.search.layout import Layout, parse_layout, recomputed
 from costmodel.search.nearest import Change, changes_that_fit, nearest_legal
 from costmodel.search.workload import Workload
 from costmodel.studies.estimate import Estimate, estimate
@@ -139,6 +139,9 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
     given = parse_layout(layout, chips) if isinstance(layout, str) else layout
     if given.chips != chips:
         raise InputError(f"the layout takes {given.chips} chips, the machine has {chips}")
+    layers = question.workload.model.layers
+    if recomputed(given.recompute)[1] > layers:
+        raise InputError(f"layout: recompute={given.recompute} names one layer in more than the {layers} of the model")
     # The batch that a search would take first, so that a layout that `plan` printed costs here what it cost there.
     legal = (n for n in batches(question, catalog) if not broken_rules(question.with_sequences(n), given, catalog))
     nearest = question.batch.rounded_for(given, question.workload.sequence_length)

@@ -212,6 +212,11 @@ def test_recomputation_saves_activations_and_never_time(case):
             assert more["model_flops"] == less["model_flops"]
             assert at_most(less["hardware_flops"], more["hardware_flops"])
     for mode in RECOMPUTE[1:]:
+        half = case.laid(recompute=f"{mode}/2")()
+        for quantity in ("kept_layer", "recomputed_compute", "hardware_flops", "repeated_tp", "repeated_cp"):
+            mean = (found["none"][quantity] + found[mode][quantity]) / 2
+            assert half[quantity] == pytest.approx(mean, rel=1e-9)
+        assert no_slower(found["none"], half) and no_slower(half, found[mode])
         assert found[mode]["kept_layer"] < found["none"]["kept_layer"]
         assert found[mode]["recomputed_compute"] > 0
         assert at_most(found[mode]["allocated"], found["none"]["allocated"])

@@ -130,8 +130,9 @@ class LayerCompute(Chapter):
                 "selective": selective_compute,
                 "full": forward_compute,
             },
-        ),
-        "run again in the backward pass of a layer",
+        )
+        / layout.recompute_every,
+        "run again in the backward pass of the average layer",
     )
     backward_compute = equation(
         seconds, matmul_backward + attention_backward + between.backward, "a layer, backward, what is run again apart"

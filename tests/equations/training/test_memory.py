@@ -36,6 +36,7 @@ def per_token(case):
         ("llama-3-8b", "tp=8 sp=0 recompute=light", 46_096 - 4 * 4096 - 2 * 14336 / 8),
         ("llama-3-8b", "recompute=attention", 139_392 - 4 * 32),
         ("llama-3-8b", "recompute=full", 8192),
+        ("llama-3-8b", "recompute=full/4", (3 * 139_392 + 8192) / 4),
         ("llama-3-8b", "tp=8 sp=1 recompute=full", 1024),
         ("llama-3-8b", "tp=8 sp=0 recompute=full", 8192),
         # 34 h of the original block less its two dropout masks, and the statistics of fused attention
@@ -165,6 +166,13 @@ def test_full_recomputation_runs_one_layer_again_at_its_peak():
     assert found["recomputed_layer"] == found["whole_layer"] - found["layer_input"]
     backward, forward = (found["memory_use"][FIRST][phase] for phase in (BACKWARD, FORWARD))
     assert backward - forward == pytest.approx(found["recomputed_layer"], rel=1e-9)
+
+
+def test_one_layer_of_four_is_run_again_whole():
+    every, fourth = (on("llama-3-8b", "dgx-h100:8", f"recompute={mode}", 8192, 8)() for mode in ("full", "full/4"))
+    assert fourth["recomputed_layer"] == every["recomputed_layer"]
+    kept = 24 * every["whole_layer"] + 8 * every["layer_input"]
+    assert fourth["stage_activations"][FIRST][FORWARD] == kept
 
 
 def test_fsdp_gathers_two_layers_and_the_tables():
