@@ -11,8 +11,9 @@ SCHEDULE = Axis("schedule")
 SHARDING = Axis("sharding", ("zero-0", "zero-1", "zero-2", "zero-3"))
 """What the data-parallel ranks share: nothing, optimizer states, gradients too, weights too (ZeRO stages)."""
 
-RECOMPUTE = Axis("recompute", ("none", "selective", "full"))
-"""What of the forward pass is run again in the backward pass."""
+RECOMPUTE = Axis("recompute", ("none", "norms", "mlp-product", "light", "attention", "selective", "full"))
+"""What of the forward pass is run again in the backward pass: nothing; the norms; the activation between the products of the
+feed-forward; both of these; the attention between its products; every second product and all that is no product; all."""
 
 SEQUENCE = Axis("sequence", ("off", "on"))
 """Megatron sequence parallelism: whether the tensor-parallel ranks also split what lies between the products."""

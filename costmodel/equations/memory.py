@@ -63,6 +63,24 @@ class KeptActivations(Chapter):
         kept_outside / sequence_split + (kept_inside + kept_scores) / tp + 2 * context.copied_keys,
         "with nothing recomputed",
     )
+    norm_outputs = equation(
+        bytes_,
+        tokens * 2 * layout.hidden_size * e / sequence_split,
+        "of both norms, which are the inputs of the blocks: 4 H a token in two bytes",
+        source="Megatron-core, --recompute-modules layernorm",
+    )
+    activation_output = equation(
+        bytes_,
+        tokens * layout.ffn_size * e / tp,
+        "of the activation, which is the product with the gate in a gated feed-forward: 2 F a token in two bytes",
+        source="Megatron-core, --recompute-modules moe_act, for the dense feed-forward",
+    )
+    attention_core = equation(
+        bytes_,
+        (kept_scores + tokens * 4 * layout.heads * BYTE) / tp + 2 * context.copied_keys,
+        "between queries, keys, values and the output, which their products keep: statistics in fused attention, else scores",
+        source="Korthikanti et al. 2022, section 5: selective recomputation",
+    )
     selective_layer = equation(
         bytes_,
         tokens
@@ -75,12 +93,30 @@ class KeptActivations(Chapter):
         source="torchtitan's per-operation selective checkpointing",
     )
     layer_input = equation(bytes_, tokens * layout.hidden_size * e / sequence_split, "the input of a layer alone")
+    recomputed_kept = equation(
+        bytes_,
+        choose(
+            layout.recompute,
+            {
+                "none": whole_layer,
+                "norms": whole_layer - norm_outputs,
+                "mlp-product": whole_layer - activation_output,
+                "light": whole_layer - norm_outputs - activation_output,
+                "attention": whole_layer - attention_core,
+                "selective": selective_layer,
+                "full": layer_input,
+            },
+        ),
+        "kept by one layer that is recomputed",
+    )
     kept_layer = equation(
         bytes_,
-        choose(layout.recompute, {"none": whole_layer, "selective": selective_layer, "full": layer_input}),
-        "kept by one layer",
+        recomputed_kept + (1 - 1 / layout.recompute_every) * (whole_layer - recomputed_kept),
+        "kept by the average layer",
     )
-    recomputed_layer = equation(bytes_, whole_layer - kept_layer, "of one layer, while its backward pass runs it again")
+    recomputed_layer = equation(
+        bytes_, whole_layer - recomputed_kept, "of one layer, while its backward pass runs it again"
+    )
 
 
 class Memory(Chapter):
@@ -152,8 +188,13 @@ class Memory(Chapter):
     )
     stage_activations = equation(
         bytes_,
-        running * activations.kept_layer * layout.stage_layers * flight.in_flight,
-        "kept activations of all micro-batches in flight",
+        running
+        * layout.stage_layers
+        * (
+            activations.kept_layer * flight.in_flight
+            + (activations.whole_layer - activations.kept_layer) * flight.waiting
+        ),
+        "kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done",
     )
     stage_logits = equation(
         bytes_,

@@ -3,7 +3,7 @@
 The times of the collectives are inputs here; `placed_training` supplies them for groups of ranks on a machine.
 """
 
-from costmodel.equations.axes import STAGE
+from costmodel.equations.axes import RECOMPUTE, STAGE
 from costmodel.equations.kernels.elementwise import OptimizerTraffic
 from costmodel.equations.kernels.layer import LayerCompute
 from costmodel.equations.memory import Memory
@@ -94,10 +94,16 @@ class Step(Chapter):
         first_backward=layer.first_backward,
         hidden_share=cp_hidden_share,
     )
-    repeated = equation(
+    repeated_tp = equation(
         count,
-        choose(layout.recompute, {"none": 0, "selective": 0, "full": 1}),
-        "times that recomputation repeats the communication of a layer's forward pass",
+        choose(layout.recompute, dict.fromkeys(RECOMPUTE.labels, 0) | {"full": 1}) / layout.recompute_every,
+        "times that recomputation repeats the tensor-parallel communication of a layer's forward pass",
+    )
+    repeated_cp = equation(
+        count,
+        choose(layout.recompute, dict.fromkeys(RECOMPUTE.labels, 0) | {"attention": 1, "full": 1})
+        / layout.recompute_every,
+        "times that it repeats the context-parallel communication, which is part of the attention",
     )
     accumulation = part(
         OptimizerTraffic,
@@ -116,7 +122,8 @@ class Step(Chapter):
         + layer.recomputed_compute
         + tensor.exposed_backward
         + context.exposed_backward
-        + repeated * (tensor.exposed_forward + context.exposed_forward)
+        + repeated_tp * tensor.exposed_forward
+        + repeated_cp * context.exposed_forward
         + accumulation.accumulation,
         "a layer, backward, before FSDP",
     )
@@ -224,12 +231,12 @@ class Step(Chapter):
     time_recompute = equation(seconds, layer_passes * layer.recomputed_compute, "forward work run again")
     time_tp = equation(
         seconds,
-        layer_passes * ((1 + repeated) * tensor.exposed_forward + tensor.exposed_backward),
+        layer_passes * ((1 + repeated_tp) * tensor.exposed_forward + tensor.exposed_backward),
         "tensor-parallel traffic",
     )
     time_cp = equation(
         seconds,
-        layer_passes * ((1 + repeated) * context.exposed_forward + context.exposed_backward),
+        layer_passes * ((1 + repeated_cp) * context.exposed_forward + context.exposed_backward),
         "context-parallel traffic",
     )
     time_fsdp = equation(
@@ -247,12 +254,12 @@ class Step(Chapter):
     # Communication in all, shown or hidden
     total_tp = equation(
         seconds,
-        layer_passes * ((1 + repeated) * tensor.forward + tensor.backward),
+        layer_passes * ((1 + repeated_tp) * tensor.forward + tensor.backward),
         "tensor-parallel traffic, hidden or not",
     )
     total_cp = equation(
         seconds,
-        layer_passes * ((1 + repeated) * context.forward + context.backward),
+        layer_passes * ((1 + repeated_cp) * context.forward + context.backward),
         "context-parallel traffic, hidden or not",
     )
     total_fsdp = equation(

@@ -35,6 +35,10 @@ class Utilisation(Chapter):
             layout.recompute,
             {
                 "none": 0,
+                "norms": 0,
+                "mlp-product": 0,
+                "light": 0,
+                "attention": work.attention_flops_causal,
                 "selective": 2
                 * FLOP
                 * layout.layers
@@ -42,7 +46,8 @@ class Utilisation(Chapter):
                 * (layout.kv_size + layout.query_size + layout.gated_ffn * layout.ffn_size),
                 "full": work.forward_flops_causal - work.head_flops,
             },
-        ),
+        )
+        / layout.recompute_every,
         "of a token, run again",
     )
     hardware_flops = equation(

@@ -21,7 +21,7 @@ CHOICES: dict[str, tuple[str, ...]] = {'attention_bias': ('none', 'qkv', 'qkvo')
                'host_load',
                'barrier'),
  'qk_norm': ('none', 'per-head', 'full'),
- 'recompute': ('none', 'selective', 'full'),
+ 'recompute': ('none', 'norms', 'mlp-product', 'light', 'attention', 'selective', 'full'),
  'recurrent_kind': ('none', 'mamba2', 'gated-delta-net', 'lightning'),
  'schedule': ('1f1b',
               'interleaved',
@@ -46,7 +46,7 @@ ROWS: dict[str, tuple[str, ...]] = {'context': ('ring', 'ring-contiguous', 'all-
  'matmul': ('qkv', 'attention_output', 'ffn_in', 'ffn_out'),
  'part': ('forward', 'input_gradient', 'weight_gradient'),
  'phase': ('forward', 'loss', 'backward', 'optimizer'),
- 'recompute': ('none', 'selective', 'full'),
+ 'recompute': ('none', 'norms', 'mlp-product', 'light', 'attention', 'selective', 'full'),
  'sequence': ('off', 'on'),
  'sharding': ('zero-0', 'zero-1', 'zero-2', 'zero-3'),
  'stage': ('first', 'middle', 'last')}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from costmodel.search.layout import CONTEXTS, FOLDED, RECOMPUTE, SCHEDULES, Layout
+from costmodel.search.layout import CONTEXTS, FOLDED, RECOMPUTE, SCHEDULES, Layout, recomputed
 
 MOST_MICRO_BATCH = 64
 MOST_CHUNKS = 16
@@ -24,6 +24,10 @@ TRIED = ("1f1b", "interleaved", "zb-h1", "zb-v")
 or zb-v for more memory or by a search; v-half and v-min lose in every micro-batch; dualpipe, dualpipev and chimera pay off when
 communication of experts hides; pipedream's change the mathematics."""
 
+TRIED_RECOMPUTE = ("none", "light", "selective", "full")
+"""What `plan` tries of recomputation, each for less memory and more time. norms and mlp-product are halves of light, and attention
+saves next to nothing where the kernel is fused."""
+
 ASYNCHRONOUS = ("pipedream", "pipedream-2bw")
 """Schedules whose gradients are those of older weights."""
 
@@ -35,7 +39,7 @@ class Candidates:
     micro_batches: tuple[int, ...]
     schedules: tuple[tuple[str, int], ...]
     zeros: tuple[int, ...] = (0, 1, 2, 3)
-    recomputes: tuple[str, ...] = RECOMPUTE
+    recomputes: tuple[str, ...] = TRIED_RECOMPUTE
     sequence_parallel: tuple[bool, ...] = (False, True)
     groups: tuple[int, ...] = ()
     """Micro-batches of an interleaved group, one a schedule; as many as stages when left out."""
@@ -67,7 +71,8 @@ class Candidates:
             "virtual_stages": [chunks for _, chunks in self.schedules],
             "group_size": self.groups or [0] * len(self.schedules),
             **_sharding(self.zeros),
-            "recompute": [RECOMPUTE.index(recompute) for recompute in self.recomputes],
+            "recompute": [RECOMPUTE.index(recomputed(recompute)[0]) for recompute in self.recomputes],
+            "recompute_every": [recomputed(recompute)[1] for recompute in self.recomputes],
             "sequence_parallel": [int(on) for on in self.sequence_parallel],
             "cp_type": [CONTEXTS.index(kind) for kind in self.cp_types],
         }
@@ -92,7 +97,13 @@ class Candidates:
         )
 
 
-def candidates(layers: int, global_batch: int, sequence_length: int, schedules: Sequence[str] = TRIED) -> Candidates:
+def candidates(
+    layers: int,
+    global_batch: int,
+    sequence_length: int,
+    schedules: Sequence[str] = TRIED,
+    recomputes: Sequence[str] = TRIED_RECOMPUTE,
+) -> Candidates:
     """What is worth trying for a model of so many layers and a batch of so many sequences of that length, with these schedules."""
     micro_batches = tuple(
         size for size in _powers_of_two(min(MOST_MICRO_BATCH, global_batch)) if global_batch % size == 0
@@ -107,6 +118,7 @@ def candidates(layers: int, global_batch: int, sequence_length: int, schedules: 
     return Candidates(
         micro_batches,
         tuple(rows),
+        recomputes=tuple(recomputes),
         cp_types=SEARCHED_CONTEXTS if most_cp > 1 else CONTEXTS[:1],
         most_cp=most_cp,
     )

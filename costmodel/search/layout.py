@@ -25,7 +25,7 @@ KEYS = {
     "zero": "0 DDP, 1 optimizer states shared, 2 gradients too, 3 weights too, as FSDP (default 1, or 0 when dp and cp are 1)",
     "sp": "Megatron sequence parallelism, 1 or 0 (default 1 when tp is over 1)",
     "cp_type": "ring (zig-zag), ring-contiguous, all-gather, ulysses or usp, where cp is over 1 (default ring)",
-    "recompute": "none, selective (every second product) or full (default none)",
+    "recompute": "none, norms, mlp-product, light (these two), attention, selective (every second product) or full; full/4 in one of 4 layers (default none)",
     "schedule": f"{', '.join(SCHEDULES)} (default 1f1b, or interleaved when v is over 1)",
     "group": "micro-batches that go through a chunk together when interleaved (default pp)",
     "placement": "an order, fastest links first (default tp-dp-pp, or tp-cp-dp-pp when cp is over 1), or the ranks on each dimension (domain:tp8/network:dp16.pp4)",
@@ -103,7 +103,7 @@ def parse_layout(text: str, chips: int) -> Layout:
         micro_batch_size=_degree(given, "mbs", 1),
         zero=int(_word(given, "zero", ("0", "1", "2", "3"), "1" if dp * cp > 1 else "0")),
         sequence_parallel=_word(given, "sp", ("0", "1"), "1" if tp > 1 else "0") == "1",
-        recompute=_word(given, "recompute", RECOMPUTE, "none"),
+        recompute=_recompute(given),
         schedule=_word(given, "schedule", SCHEDULES, "interleaved" if chunks > 1 else "1f1b"),
         placement=given.get("placement", default_placement(cp)),
         cp=cp,
@@ -133,6 +133,26 @@ def _word(given: dict[str, str], key: str, choices: tuple[str, ...], default: st
         hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(choices)}"
         raise InputError(f"layout: {key}={value[:40]} is not known; {hint}")
     return value
+
+
+def _recompute(given: dict[str, str]) -> str:
+    mode, slash, every = given.get("recompute", "none").partition("/")
+    _word({"recompute": mode}, "recompute", RECOMPUTE, "none")
+    if not slash:
+        return mode
+    known = every.isascii() and every.isdigit() and len(every) <= 4 and int(every) >= 2
+    if mode == "none" or not known:
+        value = given["recompute"][:40]
+        raise InputError(
+            f"layout: recompute={value} is not known; a kind other than none, and one of how many layers, such as full/2"
+        )
+    return f"{mode}/{int(every)}"
+
+
+def recomputed(recompute: str) -> tuple[str, int]:
+    """The kind of recomputation, and of how many layers one is recomputed so: 1 is every layer."""
+    mode, _, every = recompute.partition("/")
+    return mode, int(every or 1)
 
 
 def _not_multiplying_out(tp: int, cp: int, pp: int, dp: int, chips: int) -> str:

@@ -11,10 +11,10 @@ from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Table
 from costmodel.search.batch import counted
-from costmodel.search.candidates import ASYNCHRONOUS, TRIED, candidates
+from costmodel.search.candidates import ASYNCHRONOUS, TRIED, TRIED_RECOMPUTE, candidates
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
-from costmodel.search.layout import Layout, parse_layout
+from costmodel.search.layout import Layout, parse_layout, recomputed
 from costmodel.search.nearest import Change, changes_that_fit, nearest_legal
 from costmodel.search.workload import Workload
 from costmodel.studies.estimate import Estimate, estimate
@@ -140,6 +140,9 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
     given = parse_layout(layout, chips) if isinstance(layout, str) else layout
     if given.chips != chips:
         raise InputError(f"the layout takes {given.chips} chips, the machine has {chips}")
+    layers = question.workload.model.layers
+    if recomputed(given.recompute)[1] > layers:
+        raise InputError(f"layout: recompute={given.recompute} names one layer in more than the {layers} of the model")
     workload, broken = _judged(question, given, catalog)
     if broken:
         near = _nearest_legal(question, workload, given, catalog)
@@ -178,9 +181,10 @@ def cheapest_changes(workload: Workload, layout: Layout, catalog: Catalog) -> tu
 
 
 def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog) -> Grid:
-    """Those that `plan` tries, and those with the pipeline schedule and the context parallelism of `wanted`."""
+    """Those that `plan` tries, and those with the pipeline schedule, recomputation and context parallelism of `wanted`."""
     schedules = tuple(dict.fromkeys((*TRIED, wanted.schedule)))
-    tried = candidates(workload.model.layers, workload.global_batch, workload.sequence_length, schedules)
+    recomputes = tuple(dict.fromkeys((*TRIED_RECOMPUTE, wanted.recompute)))
+    tried = candidates(workload.model.layers, workload.global_batch, workload.sequence_length, schedules, recomputes)
     if wanted.cp > 1:
         kinds = tuple(dict.fromkeys((*tried.cp_types, wanted.cp_type)))
         tried = replace(tried, cp_types=kinds, most_cp=max(tried.most_cp, wanted.cp))

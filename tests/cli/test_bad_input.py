@@ -58,6 +58,7 @@ CASES = {
     TRAIN + "--layout 'tp=nan'": "",
     TRAIN + "--layout 'tp=8 zero=4'": "0, 1, 2, 3",
     TRAIN + "--layout 'tp=8 recompute=selectiv'": "did you mean selective",
+    TRAIN + "--layout 'tp=8 recompute=full/200'": "one layer in more than the 80 of the model",
     TRAIN + "--layout 'tp=8 placement=pp-tp-xx'": "tp",
     TRAIN + "--layout 'tp=128 pp=1'": "nearest",
     "plan llama-3-70b --on dgx-h100:512 --top 0": "too small: give 1 or more",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from costmodel.catalog.counts import parameter_counts
 from costmodel.equations.placed_training import OnSwitches, OnTorus
 from costmodel.errors import InputError
-from costmodel.search.layout import parse_layout
+from costmodel.search.layout import RECOMPUTE, parse_layout
 from costmodel.studies.estimate import COMMUNICATION, MEMORY_ITEMS, TIME_ITEMS
 from costmodel.symbolic import bytes_per_second, flop_per_second, per_second, seconds
 from tests.equations.training.drawn import SWITCHED, TORI, Case, cases, decoder, machine, on
@@ -202,13 +202,25 @@ def test_no_step_beats_the_peak_of_its_chips(case):
 @few
 @given(cases(most_cp=4))
 def test_recomputation_saves_activations_and_never_time(case):
-    modes = [case.laid(recompute=mode)() for mode in ("none", "selective", "full")]
-    for less, more in pairwise(modes):
-        assert more["kept_layer"] <= less["kept_layer"]
-        assert no_slower(less, more)
-        assert more["model_flops"] == less["model_flops"]
-        assert more["hardware_flops"] > less["hardware_flops"]
-    assert modes[2]["allocated"] <= modes[0]["allocated"]
+    """Modes in order of what they run again, as far as they have one: attention keeps more than light in a fused kernel."""
+    found = {mode: case.laid(recompute=mode)() for mode in RECOMPUTE}
+    chains = ("none norms light selective full", "none mlp-product light", "none attention full")
+    for chain in chains:
+        for less, more in pairwise(found[mode] for mode in chain.split()):
+            assert at_most(more["kept_layer"], less["kept_layer"])
+            assert no_slower(less, more)
+            assert more["model_flops"] == less["model_flops"]
+            assert at_most(less["hardware_flops"], more["hardware_flops"])
+    for mode in RECOMPUTE[1:]:
+        half = case.laid(recompute=f"{mode}/2")()
+        for quantity in ("kept_layer", "recomputed_compute", "hardware_flops", "repeated_tp", "repeated_cp"):
+            mean = (found["none"][quantity] + found[mode][quantity]) / 2
+            assert half[quantity] == pytest.approx(mean, rel=1e-9)
+        assert no_slower(found["none"], half) and no_slower(half, found[mode])
+        assert found[mode]["kept_layer"] < found["none"]["kept_layer"]
+        assert found[mode]["recomputed_compute"] > 0
+        assert at_most(found[mode]["allocated"], found["none"]["allocated"])
+    assert found["none"]["hardware_flops"] < found["selective"]["hardware_flops"] < found["full"]["hardware_flops"]
 
 
 def test_recomputation_never_saves_time_where_one_layer_hides_fsdp_traffic_of_the_head():

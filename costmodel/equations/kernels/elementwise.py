@@ -21,6 +21,7 @@ class Elementwise(Chapter):
     sequence_split = given(
         count, "ranks that share what lies between the products: tp with sequence parallelism, else 1"
     )
+    element_size = given(bytes_, "an element of activations and weights in compute", owner="workload")
     hidden_size = given(count, "width of the model (D)", owner="model")
     ffn_size = given(count, "width of the feed-forward (F)", owner="model")
     query_size = given(count, "query heads times head size", owner="model")
@@ -38,6 +39,14 @@ class Elementwise(Chapter):
 
     rate = equation(bytes_per_second, memory_share * memory_bandwidth / elementwise_traffic_factor, "of fused bytes")
     rotary = equation(bytes_, rotary_bytes * (query_size + kv_size) / tp, "a token, each way")
+    norms = equation(
+        seconds,
+        tokens * 4 * hidden_size * element_size / sequence_split / rate,
+        "both norms of a layer alone, forward: each reads its input and writes its output",
+    )
+    activation = equation(
+        seconds, tokens * activation_bytes_forward * ffn_size / tp / rate, "the activation of a layer alone, forward"
+    )
     forward = equation(
         seconds,
         tokens

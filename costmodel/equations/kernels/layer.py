@@ -119,8 +119,20 @@ class LayerCompute(Chapter):
     )
     recomputed_compute = equation(
         seconds,
-        choose(layout.recompute, {"none": 0, "selective": selective_compute, "full": forward_compute}),
-        "run again in the backward pass of a layer",
+        choose(
+            layout.recompute,
+            {
+                "none": 0,
+                "norms": between.norms,
+                "mlp-product": between.activation,
+                "light": between.norms + between.activation,
+                "attention": attention_forward,
+                "selective": selective_compute,
+                "full": forward_compute,
+            },
+        )
+        / layout.recompute_every,
+        "run again in the backward pass of the average layer",
     )
     backward_compute = equation(
         seconds, matmul_backward + attention_backward + between.backward, "a layer, backward, what is run again apart"

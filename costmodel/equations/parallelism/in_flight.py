@@ -1,5 +1,7 @@
 """What a pipeline schedule holds: micro-batches in flight, copies and versions of the weights."""
 
+from sympy import Rational
+
 from costmodel.equations.axes import SCHEDULE, STAGE
 from costmodel.equations.parallelism.pipeline import Groups
 from costmodel.equations.parallelism.schedules import by_schedule
@@ -53,6 +55,25 @@ class InFlight(Chapter):
         ),
         "micro-batches in flight",
         source="Narayanan et al. 2021, section 2.2; Megatron-LM's warm-up counts; Qi et al. 2024; an event simulator",
+    )
+    waiting = equation(
+        count,
+        by_schedule(
+            schedule,
+            {
+                ("zb-h1", "zb-1p"): smallest(rank + 1, micro_batches),
+                "zb-h2": smallest(2 * rank + 1, micro_batches),
+                "zb-v": smallest(rank + Rational(1, 2), micro_batches),
+                "interleaved-zb": smallest(rank + 1, chunk_passes) / virtual_stages,
+                ("zb-2p", "v-half", "v-min"): in_flight,
+                "dualpipe": smallest(rank, pp - 1 - rank) + 1,
+                "dualpipev": (rank + 1) / 2,
+            },
+            others=0,
+        ),
+        "of these, those that only the gradient of the weights still waits for, at most",
+        source="Qi et al. 2024; an event simulator",
+        approximate="of zb-2p, v-half and v-min all in flight are taken to wait",
     )
     weight_versions = equation(
         count,

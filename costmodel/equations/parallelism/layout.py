@@ -38,6 +38,7 @@ class Layout(Chapter):
     gradients_sharded = given(count, "1 when they share the gradients", SHARDING, owner="layout")
     weights_sharded = given(count, "1 when they share the weights", SHARDING, owner="layout")
     recompute = choice(RECOMPUTE.labels, "what of the forward pass is run again", RECOMPUTE)
+    recompute_every = given(count, "layers of which one is recomputed so", RECOMPUTE, owner="layout")
     sequence_parallel = choice(SEQUENCE.labels, "Megatron sequence parallelism", SEQUENCE)
     cp_type = choice(CONTEXT.labels, "how context-parallel ranks attend to all tokens", CONTEXT)
 

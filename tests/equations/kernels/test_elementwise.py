@@ -19,7 +19,7 @@ TRAFFIC = {
     "rotary_bytes": 4,
     "elementwise_traffic_factor": 2,
 }
-LAYER = {"hidden_size": 1000, "ffn_size": 3000, "query_size": 1000, "kv_size": 250}
+LAYER = {"element_size": 2, "hidden_size": 1000, "ffn_size": 3000, "query_size": 1000, "kv_size": 250}
 
 
 def layer(tp=1, sequence_split=1, tokens=1000, **changes):
@@ -37,6 +37,14 @@ def test_tensor_parallel_ranks_share_the_inside_and_with_sequence_parallelism_th
     alone, shared, whole = layer(), layer(tp=4), layer(tp=4, sequence_split=4)
     assert whole["forward"] == pytest.approx(alone["forward"] / 4)
     assert shared["forward"] == pytest.approx(1000 * (20_000 + 23_000 / 4) * 2 / 1e12)
+
+
+def test_norms_and_activation_alone():
+    """Of it 4 x 2 x 1000 bytes a token in the norms and 6 x 3000 in the activation."""
+    alone, shared = layer(), layer(tp=4)
+    assert alone["norms"] == shared["norms"] == pytest.approx(1000 * 8000 * 2 / 1e12)
+    assert alone["activation"] == 4 * shared["activation"] == pytest.approx(1000 * 18_000 * 2 / 1e12)
+    assert layer(tp=4, sequence_split=4)["norms"] == pytest.approx(alone["norms"] / 4)
 
 
 def test_loss_moves_its_bytes_a_logit():

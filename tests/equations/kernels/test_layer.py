@@ -25,6 +25,28 @@ def test_selective_recomputation_runs_every_second_product_again(case):
     assert found["between_forward"] < found["recomputed_compute"] < found["forward_compute"]
 
 
+@pytest.mark.parametrize(("layout", "split"), [("", (1, 1)), ("tp=4 sp=1", (4, 4)), ("tp=4 sp=0", (1, 4))])
+def test_light_recomputation_moves_the_bytes_of_norms_and_activation(layout, split):
+    """At 8e12 attained bytes a second and 1000 tokens: 8 h of the two norms and 6 f of the gate take 1 and 3 ms."""
+    model = decoder(hidden_size=1_000_000, ffn_size=4_000_000, heads=4, kv_heads=4, head_size=1024)
+    case = on(model, "dgx-h100:8", layout, 1000, 8)
+    ideal = {"memory_bandwidth": 8e12, "memory_share": 1, "elementwise_traffic_factor": 1}
+    again = {
+        mode: case.laid(recompute=mode)(**ideal)["recomputed_compute"] for mode in ("norms", "mlp-product", "light")
+    }
+    norms, activation = 1e-3 / split[0], 3e-3 / split[1]
+    assert again["norms"] == pytest.approx(norms, rel=1e-12)
+    assert again["mlp-product"] == pytest.approx(activation, rel=1e-12)
+    assert again["light"] == pytest.approx(norms + activation, rel=1e-12)
+
+
+@few
+@given(cases(most_cp=4))
+def test_recomputing_attention_runs_its_kernel_again(case):
+    found = case.laid(recompute="attention")()
+    assert found["recomputed_compute"] == found["attention_forward"]
+
+
 def test_every_second_product_of_a_gated_layer():
     """Of query, key, value, output, gate, up and down: key, output and up."""
     found = on(decoder(heads=16, kv_heads=4), "dgx-h100:8", "recompute=selective", 1024, 8)()

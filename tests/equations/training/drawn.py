@@ -11,7 +11,7 @@ from costmodel.catalog.entries import Model
 from costmodel.catalog.resolve import resolve_model
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
-from costmodel.search.layout import CONTEXTS, Layout, default_placement, parse_layout
+from costmodel.search.layout import CONTEXTS, RECOMPUTE, Layout, default_placement, parse_layout
 from costmodel.search.workload import Workload
 from costmodel.topology.machine import parse_machine
 
@@ -139,7 +139,7 @@ def cases(
         micro_batch_size=size,
         zero=draw(st.integers(0, 3)) if dp * cp > 1 else 0,
         sequence_parallel=tp > 1 and draw(st.booleans()),
-        recompute=draw(st.sampled_from(("none", "selective", "full"))),
+        recompute=draw(st.sampled_from(RECOMPUTE)),
         schedule="interleaved" if chunks > 1 else "1f1b",
         placement=default_placement(cp),
         cp=cp,

@@ -28,15 +28,35 @@ def per_token(case):
         ("llama-3-8b", "tp=8 sp=1", 17_424),
         # the input of the layer, and every second product: 2 h + 2 queries + 2 values + attention + 2 f + 2 h
         ("llama-3-8b", "recompute=selective", 63_616),
+        # without the outputs of the norms 4 h, without that of the activation 2 f less; the statistics are 4 heads
+        ("llama-3-8b", "recompute=norms", 139_392 - 4 * 4096),
+        ("llama-3-8b", "recompute=mlp-product", 139_392 - 2 * 14336),
+        ("llama-3-8b", "recompute=light", 94_336),
+        ("llama-3-8b", "tp=8 sp=1 recompute=light", 94_336 / 8),
+        ("llama-3-8b", "tp=8 sp=0 recompute=light", 46_096 - 4 * 4096 - 2 * 14336 / 8),
+        ("llama-3-8b", "recompute=attention", 139_392 - 4 * 32),
         ("llama-3-8b", "recompute=full", 8192),
+        ("llama-3-8b", "recompute=full/4", (3 * 139_392 + 8192) / 4),
         ("llama-3-8b", "tp=8 sp=1 recompute=full", 1024),
         ("llama-3-8b", "tp=8 sp=0 recompute=full", 8192),
         # 34 h of the original block less its two dropout masks, and the statistics of fused attention
         ("gpt3-175b", "", 32 * 12288 + 4 * 96),
+        ("gpt3-175b", "recompute=light", (32 - 4 - 8) * 12288 + 4 * 96),
+        ("gpt3-175b", "recompute=attention", 32 * 12288),
     ],
 )
 def test_kept_by_one_layer_for_each_token(model, layout, expected):
     assert per_token(on(model, "dgx-h100:8", layout, 2048, 8)) == expected
+
+
+def test_recomputing_attention_that_is_not_fused_drops_its_scores():
+    """5 bytes a score, 80 of them a hidden feature: GPT-3 keeps 32 h of 112 h a token (Korthikanti et al. 2022, section 5)."""
+    case = on("gpt3-175b", "dgx-h100:8", "recompute=attention", 2048, 8)
+    found, none = (one(score_bytes=5) for one in (case, case.laid(recompute="none")))
+    assert 5 * 2048 * 96 == 80 * 12288
+    assert found["kept_layer"] == 2048 * 32 * 12288
+    assert none["kept_layer"] == 2048 * (112 * 12288 + 4 * 96)
+    assert found["recomputed_layer"] == none["kept_layer"] - found["kept_layer"]
 
 
 def test_8b_on_eight_chips_as_torchtitan_trains_it():
@@ -146,6 +166,13 @@ def test_full_recomputation_runs_one_layer_again_at_its_peak():
     assert found["recomputed_layer"] == found["whole_layer"] - found["layer_input"]
     backward, forward = (found["memory_use"][FIRST][phase] for phase in (BACKWARD, FORWARD))
     assert backward - forward == pytest.approx(found["recomputed_layer"], rel=1e-9)
+
+
+def test_one_layer_of_four_is_run_again_whole():
+    every, fourth = (on("llama-3-8b", "dgx-h100:8", f"recompute={mode}", 8192, 8)() for mode in ("full", "full/4"))
+    assert fourth["recomputed_layer"] == every["recomputed_layer"]
+    kept = 24 * every["whole_layer"] + 8 * every["layer_input"]
+    assert fourth["stage_activations"][FIRST][FORWARD] == kept
 
 
 def test_fsdp_gathers_two_layers_and_the_tables():

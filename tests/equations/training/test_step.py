@@ -65,6 +65,16 @@ def test_full_recomputation_adds_a_forward_pass_without_the_head(case):
     assert full - none == pytest.approx(rerun * case()["step_tokens"], rel=1e-9)
 
 
+@few
+@given(cases())
+def test_recomputing_attention_adds_its_forward_pass_and_light_no_product(case):
+    none, light, attention = (case.laid(recompute=mode)() for mode in ("none", "light", "attention"))
+    work = flop_counts(case.workload.model, case.workload.sequence_length)
+    assert light["hardware_flops"] == none["hardware_flops"]
+    again = attention["hardware_flops"] - none["hardware_flops"]
+    assert again == pytest.approx(work["attention_flops_causal"] * none["step_tokens"], rel=1e-6)
+
+
 def test_one_layer_in_round_numbers():
     """One chip of 1e15 FLOP/s that attains all of it, infinite memory bandwidth, no launch: 6 FLOP a weight and token.
 
@@ -167,6 +177,17 @@ def test_recomputing_a_layer_repeats_its_forward_exchange(case):
     for what, forward in (("total_tp", "tensor_forward"), ("time_tp", "tensor_exposed_forward")):
         once, again = (found[what] / found["layer_passes"] for found in (none, full))
         assert again - once == pytest.approx(full[forward], rel=1e-9, abs=1e-15)
+
+
+@few
+@given(cases(most_cp=4))
+def test_recomputing_attention_repeats_its_exchange_over_context_parallel_ranks_alone(case):
+    none, attention, light = (case.laid(recompute=mode, zero=0)() for mode in ("none", "attention", "light"))
+    for what, forward in (("total_cp", "context_forward"), ("time_cp", "context_exposed_forward")):
+        once, again = (found[what] / found["layer_passes"] for found in (none, attention))
+        assert again - once == pytest.approx(attention[forward], rel=1e-9, abs=1e-15)
+    assert light["total_cp"] == none["total_cp"]
+    assert attention["total_tp"] == light["total_tp"] == none["total_tp"]
 
 
 @few
