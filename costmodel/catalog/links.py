@@ -46,6 +46,7 @@ OVERLAY = {
     "packet_rate": ("events per second", 1e3, 1e12),
     "flow_rate": ("bytes per second", 1e5, 1e14),
     "flows": ("count", 1, 1e6),
+    "paths": ("count", 1, 1e4),
     "window": ("bytes", 1024, 2**40),
     "round_trip": _LATENCY,
     "cores": ("count", 1, 1024),

@@ -19,6 +19,7 @@ from costmodel.topology.overlay import behind, encapsulations, framing_of, frami
 NONE = "none"
 _LIMITS = {
     "by_wire": "wire",
+    "by_paths": "hashed paths",
     "by_packets": "packet rate",
     "by_cores": "processor cores",
     "by_flows": "flows",
@@ -67,7 +68,7 @@ class SeenThrough:
         rows = [
             (said, human.rate(values[name]), human.percent(values[name] / values["link_bandwidth"]))
             for name, said in _LIMITS.items()
-            if isfinite(values[name])
+            if isfinite(values[name]) and (name == "by_wire" or values[name] != values["by_wire"])
         ]
         frames = " ".join((*self.encapsulation, f"over {self.framing}" if self.encapsulation else self.framing))
         title = f"One {self.link.name} through {frames}, MTU {values['mtu']:,.0f} B"

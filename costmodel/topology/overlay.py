@@ -17,6 +17,7 @@ LIMITS = {
     "cores": 1,
     "core_rate": inf,
     "flows": 1,
+    "paths": 1,
     "flow_rate": inf,
     "window": inf,
     "round_trip": 0,

@@ -76,6 +76,7 @@ def test_knobs_of_a_link_reach_every_answer(tmp_path):
     assert found["bound"] == "packet rate"
     assert found["attained_bytes_per_s"] == 10.24e9
     assert found["step_latency_s"] == pytest.approx(5e-6)
+    assert [row[0] for row in knobs.tables()[1].rows] == ["wire", "packet rate"]
     (tmp_path / "links" / "roce-400g.yaml").write_text(LINK)
     clean = Catalog.open(tmp_path)
     assert knobs.timings[0].time_s > 3 * ask(catalog=clean).timings[0].time_s

@@ -54,6 +54,20 @@ class Framing(Chapter):
     goodput = equation(count, payload / wire, "payload over bytes on the wire: the goodput factor")
 
 
+class EqualCostPaths(Chapter):
+    """Flows that a hash spreads over paths of equal cost (ECMP), all of them always with something to send."""
+
+    flows = given(count, "flows")
+    paths = given(count, "paths of equal cost")
+
+    used_share = equation(
+        count,
+        1 - (1 - 1 / paths) ** flows,
+        "share of the paths that carry a flow, in the mean: of the capacity, what is used",
+        source="each flow misses a path with the chance 1 - 1/paths",
+    )
+
+
 class Overlay(Chapter):
     """What one link into a network gives through tunnels, ciphers and virtual switches.
 
@@ -68,6 +82,9 @@ class Overlay(Chapter):
     cores = given(count, "processor cores that move data", owner="link")
     core_rate = given(bytes_per_second, "what one of them moves", owner="link")
     flows = given(count, "flows that a link's traffic is spread over", owner="link")
+    paths = given(
+        count, "links of a switch upwards that flows are hashed over, as many as links below it", owner="link"
+    )
     flow_rate = given(bytes_per_second, "largest rate of one flow", owner="link")
     window = given(bytes_, "largest amount of a flow on the way, not yet acknowledged", owner="link")
     round_trip = given(seconds, "there and back", owner="link")
@@ -83,8 +100,15 @@ class Overlay(Chapter):
     )
     one_flow = equation(bytes_per_second, smallest(flow_rate, flow_by_window), "what one flow gets at most")
     by_flows = equation(bytes_per_second, flows * one_flow, "what all flows get at most")
+    hashed = part(EqualCostPaths, flows=flows * paths)
+    by_paths = equation(
+        bytes_per_second,
+        by_wire * hashed.used_share,
+        "payload when all links under a switch send upwards",
+        approximate="the mean link; the flow on the fullest path gets less",
+    )
     attained = equation(
-        bytes_per_second, smallest(by_wire, by_packets, by_cores, by_flows), "payload of one link, one way"
+        bytes_per_second, smallest(by_wire, by_paths, by_packets, by_cores, by_flows), "payload of one link, one way"
     )
     bandwidth = equation(
         bytes_per_second,
@@ -98,20 +122,6 @@ class Overlay(Chapter):
     )
     delay_product = equation(
         bytes_, link_bandwidth * round_trip, "on the way when the wire is full (bandwidth-delay product)"
-    )
-
-
-class EqualCostPaths(Chapter):
-    """Flows that a hash spreads over paths of equal cost (ECMP), all of them always with something to send."""
-
-    flows = given(count, "flows")
-    paths = given(count, "paths of equal cost")
-
-    used_share = equation(
-        count,
-        1 - (1 - 1 / paths) ** flows,
-        "share of the paths that carry a flow, in the mean: of the capacity, what is used",
-        source="each flow misses a path with the chance 1 - 1/paths",
     )
 
 

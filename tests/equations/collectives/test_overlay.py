@@ -144,3 +144,10 @@ def test_hashed_flows_use_the_mean_of_all_ways_to_hash_them(flows, paths):
 def test_as_many_hashed_flows_as_paths_use_63_percent_of_many():
     found = compile_math(EqualCostPaths.system)(flows=1000, paths=1000)["used_share"]
     assert found == pytest.approx(1 - math.exp(-1), abs=1e-3)
+
+
+def test_a_hash_over_the_links_of_a_switch():
+    one, many = overlaid("tcp", paths=32), overlaid("tcp", paths=32, flows=8)
+    assert one["attained"] / one["by_wire"] == pytest.approx(1 - (31 / 32) ** 32)
+    assert many["attained"] / many["by_wire"] > 0.999
+    assert overlaid("tcp", flows=3)["by_paths"] == overlaid("tcp")["by_wire"]
