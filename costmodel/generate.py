@@ -74,6 +74,17 @@ def buckets_math() -> str:
     )
 
 
+def overlay_math() -> str:
+    """A link seen through tunnels, ciphers and virtual switches."""
+    from costmodel.equations.collectives.overlay import OverlaidLink
+
+    system = OverlaidLink.system
+    return math_module(
+        "A link seen through tunnels, ciphers and virtual switches.",
+        {"overlay": (system, list(system.equations))},
+    )
+
+
 def training_math(kind: str) -> str:
     """One training step on one kind of machine, every quantity that is reported."""
     from costmodel.equations.axes import INNER_AXES
@@ -163,6 +174,7 @@ TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/group_on_torus_math.py": lambda: group_math("torus"),
     "costmodel/generated/economics_math.py": economics_math,
     "costmodel/generated/labels.py": labels,
+    "costmodel/generated/overlay_math.py": overlay_math,
     "costmodel/generated/parameters_math.py": parameters_math,
     "costmodel/generated/training_on_switches_math.py": lambda: training_math("switches"),
     "costmodel/generated/training_on_switches_numpy.py": lambda: training_numpy("switches"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from costmodel.catalog.catalog import KINDS, Catalog
-from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Price, shape_text
+from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Overlay, Price, shape_text
 from costmodel.errors import CatalogError, InputError
 
 Entry = Chip | Link | Cluster
@@ -54,7 +54,12 @@ def facts_of(entry: Entry) -> dict[str, Fact]:
             "power": entry.power,
             **entry.details,
         }
-    return {**_prefixed("spec", spec), **_prefixed("attainable", entry.attainable)}
+    overlay = entry.overlay.limits if isinstance(entry, Link) and entry.overlay else {}
+    return {
+        **_prefixed("spec", spec),
+        **_prefixed("attainable", entry.attainable),
+        **_prefixed("overlay", overlay),
+    }
 
 
 def fields_of(entry: Entry) -> dict[str, str | int | float]:
@@ -62,7 +67,13 @@ def fields_of(entry: Entry) -> dict[str, str | int | float]:
     if isinstance(entry, Chip):
         return {"vendor": entry.vendor, "kind": entry.kind}
     if isinstance(entry, Link):
-        return {"kind": entry.kind, "per": entry.per}
+        overlay = entry.overlay or Overlay()
+        named = {"framing": overlay.framing, "encapsulation": " ".join(overlay.encapsulation)}
+        return {
+            "kind": entry.kind,
+            "per": entry.per,
+            **{f"overlay.{key}": text for key, text in named.items() if text},
+        }
     scale_up = entry.scale_up
     fields: dict[str, str | int | float] = {
         "chip": entry.chip,

@@ -69,8 +69,24 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True)
+class Overlay:
+    """What lies between the payload and the wire of a link into a network.
+
+    `framing` names a transport of hardware/assumptions/networks.yaml (empty: the usual one of the link's kind), `encapsulation`
+    tunnels, ciphers and tags of that file, outer or inner alike; `limits` are facts such as `mtu`, `packet_rate` or `flow_rate`.
+    """
+
+    framing: str = ""
+    encapsulation: tuple[str, ...] = ()
+    limits: Mapping[str, Fact] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
-    """One kind of link. `bandwidth` is one way, of one link or port as `per` says; `latency` is one hop or step."""
+    """One kind of link. `bandwidth` is one way, of one link or port as `per` says; `latency` is one hop or step.
+
+    Where there is an `overlay`, both are those without it.
+    """
 
     name: str
     aliases: tuple[str, ...]
@@ -81,6 +97,7 @@ class Link:
     attainable: Mapping[str, Fact]
     details: Mapping[str, Fact] = field(default_factory=dict)
     note: str = ""
+    overlay: Overlay | None = None
 
 
 @dataclass(frozen=True, slots=True)

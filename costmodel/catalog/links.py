@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from costmodel.catalog.entries import Link
+from costmodel.catalog.entries import Link, Overlay
 from costmodel.catalog.facts import fact, facts
 from costmodel.catalog.reader import Block
 
@@ -41,11 +41,27 @@ ATTAINABLE = {
     "step_128_byte": _LATENCY,
     "step_simple": _LATENCY,
 }
+OVERLAY = {
+    "mtu": ("bytes", 256, 65536),
+    "packet_rate": ("events per second", 1e3, 1e12),
+    "flow_rate": ("bytes per second", 1e5, 1e14),
+    "flows": ("count", 1, 1e6),
+    "paths": ("count", 1, 1e4),
+    "window": ("bytes", 1024, 2**40),
+    "round_trip": _LATENCY,
+    "cores": ("count", 1, 1024),
+    "core_rate": ("bytes per second", 1e6, 1e12),
+    "fast_path_latency": _LATENCY,
+    "coprocessor_latency": _LATENCY,
+    "coprocessor_share": ("share", 0.0, 1.0),
+    "first_packet_latency": ("duration", 0.0, 10.0),
+}
+"""Knobs of what lies between the payload and the wire; none of them limits anything where it is left out."""
 
 
 def link(block: Block) -> Link:
     """The link that a file describes; raises CatalogError where the file breaks a rule."""
-    block.keys_are(("name", "kind", "per", "spec", "attainable"), ("aliases", "note"))
+    block.keys_are(("name", "kind", "per", "spec", "attainable"), ("aliases", "note", "overlay"))
     spec = block.block("spec")
     spec.keys_are(("bandwidth", "latency"), DETAILS)
     attainable = block.block("attainable")
@@ -60,4 +76,14 @@ def link(block: Block) -> Link:
         attainable=facts(attainable, ATTAINABLE),
         details={key: fact(spec, key, *DETAILS[key]) for key in spec if key in DETAILS},
         note=block.text("note", ""),
+        overlay=_overlay(block.block("overlay")) if "overlay" in block else None,
+    )
+
+
+def _overlay(block: Block) -> Overlay:
+    block.keys_are((), ("framing", "encapsulation", *OVERLAY))
+    return Overlay(
+        framing=block.text("framing", ""),
+        encapsulation=block.texts("encapsulation", ()),
+        limits={key: fact(block, key, *OVERLAY[key]) for key in block if key in OVERLAY},
     )

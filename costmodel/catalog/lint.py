@@ -141,6 +141,7 @@ def _entry_problems(catalog: Catalog, kind: str, path: Path) -> Iterator[Problem
         yield from _chip(entry)
     elif isinstance(entry, Link):
         yield from _link(entry)
+        yield from _overlay(catalog, entry, path)
     else:
         yield from _cluster(catalog, entry, path)
 
@@ -205,6 +206,21 @@ def _link(link: Link) -> Iterator[Problem]:
     for fast, slow in pairwise(steps):
         if isinstance(fast, Number) and isinstance(slow, Number) and fast.value > slow.value:
             yield _at(slow, "the steps are ordered low latency, 128 bytes, simple: each slower than the one before")
+
+
+def _overlay(catalog: Catalog, link: Link, path: Path) -> Iterator[Problem]:
+    """Transports and encapsulations that no constant describes."""
+    if link.overlay is None:
+        return
+    known, block = catalog.assumptions("networks"), catalog.read(path).block("overlay")
+    for name in link.overlay.encapsulation:
+        if not {f"{side}_{name.replace('-', '_')}" for side in ("inside", "outside")} & set(known):
+            yield _from_error(
+                block.error(f"{name!r} is none that assumptions/networks.yaml describes", "encapsulation")
+            )
+    framing = link.overlay.framing
+    if framing and f"headers_{framing.replace('-', '_')}" not in known:
+        yield _from_error(block.error(f"{framing!r} is none that assumptions/networks.yaml describes", "framing"))
 
 
 def _cluster(catalog: Catalog, cluster: Cluster, path: Path) -> Iterator[Problem]:

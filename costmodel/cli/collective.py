@@ -32,6 +32,7 @@ SIZE = (
         "collective all-gather --size 64MiB --on tpu-v5p:8x16x16 --axes x",
         "collective all-reduce --sweep 1KiB:16GiB --on dgx-h100:1024 --group 8",
         "collective send-recv --size 32MiB --on dgx-h100:512 --between spine",
+        "collective all-reduce --size 1GiB --on meta-roce-24k:1024 --overlay vxlan,ipsec --mtu 1500",
         "collective dispatch --experts 256 --top-k 8 --tokens 4096 --hidden 7168 --on dgx-h100:64",
     ),
 )
@@ -65,6 +66,13 @@ def collective(
             "--between", metavar="PLACES", help="Of send-recv: domain, leaf, spine; neighbour, farthest, dcn; host."
         ),
     ] = None,
+    overlay: Annotated[
+        str | None,
+        typer.Option(
+            "--overlay", metavar="NAMES", help="Between domains, what packets go through: vxlan,ipsec; tcp; none."
+        ),
+    ] = None,
+    mtu: Annotated[int | None, count("--mtu", "BYTES", "Largest packet between domains: 1500, 9000.")] = None,
     experts: Annotated[int | None, count("--experts", "COUNT", "Of dispatch and combine: experts in all.")] = None,
     top_k: Annotated[int | None, count("--top-k", "COUNT", "Experts that a token is sent to.")] = None,
     tokens: Annotated[int | None, count("--tokens", "COUNT", "Tokens of a rank.")] = None,
@@ -93,5 +101,7 @@ def collective(
         between=between,
         routing=routing,
         sweep=sweep,
+        overlay=overlay,
+        mtu=mtu,
         catalog=catalog,
     )

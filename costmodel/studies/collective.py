@@ -17,6 +17,7 @@ from costmodel.catalog.units import ELEMENT_BYTES, parse_size
 from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
 from costmodel.studies.messages import messages
+from costmodel.studies.overlay import SeenThrough, overlaid
 from costmodel.studies.ties import TIE
 from costmodel.studies.timings import Group, Routing, Timing, timings
 from costmodel.topology.machine import parse_machine
@@ -68,7 +69,8 @@ _LARGEST = 2**63
 class CollectiveAnswer:
     """Timings of one operation, fastest first; of a sweep, the fastest at each size.
 
-    `comparison` holds bounds and other conventions, which nobody runs as they stand.
+    `comparison` holds bounds and other conventions, which nobody runs as they stand; `overlays` the links into the network that
+    something lies over.
     """
 
     operation: str
@@ -78,6 +80,7 @@ class CollectiveAnswer:
     comparison: tuple[Timing, ...]
     notes: tuple[str, ...]
     sweep: bool = False
+    overlays: tuple[SeenThrough, ...] = ()
     exit_code: int = 0
 
     def records(self) -> Sequence[Record]:
@@ -97,8 +100,12 @@ class CollectiveAnswer:
         return [{"on": self.on, **timing.result()} for timing in self.timings]
 
     def extras(self) -> Mapping[str, object]:
-        """Bounds and other conventions, and what was assumed."""
-        return {"comparison": [timing.result() for timing in self.comparison], "notes": list(self.notes)}
+        """Bounds and other conventions, links behind an overlay, and what was assumed."""
+        return {
+            "comparison": [timing.result() for timing in self.comparison],
+            "overlays": [link.result() for link in self.overlays],
+            "notes": list(self.notes),
+        }
 
     def tables(self) -> Sequence[Table]:
         """What was asked, what to compare it with, and what to know."""
@@ -108,6 +115,7 @@ class CollectiveAnswer:
         tables = [Table(title, *_grid(self.timings, sweep=self.sweep))]
         if self.comparison:
             tables.append(Table("For comparison", *_grid(self.comparison)))
+        tables += [link.table() for link in self.overlays]
         return [*tables, Table("", notes=self.notes)]
 
 
@@ -125,6 +133,8 @@ def collective(
     between: str | None = None,
     routing: Routing | None = None,
     sweep: str | None = None,
+    overlay: str | None = None,
+    mtu: int | str | None = None,
     catalog: Catalog | Path | None = None,
 ) -> CollectiveAnswer:
     """The time of a collective by every algorithm that applies.
@@ -142,6 +152,9 @@ def collective(
         between: of a message, the places: `domain`, a level of the network, `neighbour`, `farthest`, `dcn`, `host`.
         routing: of dispatch and combine, what is sent.
         sweep: the smallest and the largest size, such as `1KiB:16GiB`; doubled from one to the next.
+        overlay: what packets go through between fast domains: tunnels, ciphers and a transport of
+            hardware/assumptions/networks.yaml, such as `vxlan,ipsec`, or `none`; as the catalog says when it is left out.
+        mtu: the largest packet there, in bytes.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
 
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
@@ -152,7 +165,7 @@ def collective(
     elements = DTYPE if dtype is None else dtype.lower()
     if elements not in ELEMENT_BYTES:
         raise InputError.unknown("dtype", elements, ELEMENT_BYTES)
-    machine = parse_machine(on, slices, opened)
+    machine, overlays = overlaid(parse_machine(on, slices, opened), overlay, mtu, opened)
     said = ""
     InputError.unless(routing, (Routing, type(None)), "routing is a costmodel.Routing")
     sizes = _sizes(name, size, sweep, routing, elements)
@@ -174,7 +187,9 @@ def collective(
     others = [row for row in found[0] if not row.competes] if algorithm is None and not sweep else []
     where = machine.name_as_typed + (f" x {machine.slices} slices" if machine.slices > 1 else "")
     notes = (*machine.notes, PAYLOADS[name], *_notes([*shown, *others], tied=sweep is None and name not in PLACES))
-    return CollectiveAnswer(name, where, said, tuple(shown), tuple(others), notes, sweep=sweep is not None)
+    return CollectiveAnswer(
+        name, where, said, tuple(shown), tuple(others), notes, sweep=sweep is not None, overlays=overlays
+    )
 
 
 def operation_named(text: str) -> str:

@@ -25,6 +25,7 @@ SUBJECTS = {
     "training": "one training step, time and memory",
     "run": "what a training run takes, as if nothing failed and with failures",
     "buckets": "gradients reduced in buckets behind the backward pass (DDP)",
+    "offload": "states, weights or activations of a step kept by the host",
     "collective": "the collectives of a group of ranks, by every algorithm",
     "model": "parameters and FLOPs of a model",
 }
@@ -139,6 +140,11 @@ _FEW = {
         *("run_time_with_failures", "cost_with_failures", "energy_with_failures"),
     ),
     "buckets": ("reduced", "exposed", "exposed_without_no_sync", "best_best_bucket"),
+    "offload": (
+        *("exposed", "exposed_delayed", "slower", "freed", "tokens_for_copies", "tokens_for_all", "drive_update"),
+        *("optimizer_on_host", "all_on_host", "weights_exposed", "weights_needed", "activations_exposed"),
+        "activations_needed",
+    ),
 }
 OF_A_STEP = ("training", *_FEW)
 """Subjects whose numbers are those of a model on a machine."""
@@ -173,6 +179,10 @@ def _systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
         from costmodel.equations.parallelism.buckets import StageBuckets
 
         return [(StageBuckets.system, ())] * 2
+    if subject == "offload":
+        from costmodel.equations.parallelism.offload import StageOffload
+
+        return [(StageOffload.system, ())] * 2
     both = EquationSystem("model")
     both.include(Parameters.system)
     both.include(Flops.system)
@@ -241,6 +251,7 @@ def _training_inputs(
     from costmodel.search.evaluate import evaluate, inputs
     from costmodel.studies.buckets import bucket_inputs, reduced_whole
     from costmodel.studies.economics import list_price, run_inputs
+    from costmodel.studies.offload import offload_inputs
     from costmodel.studies.question import ask
     from costmodel.studies.train import settle
     from costmodel.topology.machine import parse_machine
@@ -270,6 +281,8 @@ def _training_inputs(
                 f'no gradient is reduced in buckets under "{chosen}": give --layout with zero=0 and dp of 2 or more'
             )
         given = bucket_inputs(workload, chosen, evaluate(workload, chosen, catalog), catalog)
+    elif subject == "offload":
+        given = offload_inputs(workload, given, evaluate(workload, chosen, catalog), catalog)
     return int(machine.is_torus), given, said, (f"layout: {chosen}", *assumed)
 
 

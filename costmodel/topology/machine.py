@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from typing import Literal, Protocol
 
-from costmodel.catalog.entries import Chip, Cluster, Level, Link, shape_text
+from costmodel.catalog.entries import Chip, Cluster, Level, Link, Number, shape_text
 from costmodel.errors import CatalogError, InputError
 from costmodel.topology import slices as shapes_of
+from costmodel.topology.overlay import seen_through
 
 LARGEST_MACHINE = 2**20
 AXIS_NAMES = "xyz"
@@ -41,6 +43,10 @@ class Entries(Protocol):
 
     def cluster(self, name: str) -> Cluster:
         """The cluster of that name; InputError if there is none."""
+        ...
+
+    def assumptions(self, name: str) -> Mapping[str, Number]:
+        """The constants of that name; InputError if there are none. Asked for only where a link has an overlay."""
         ...
 
 
@@ -251,7 +257,7 @@ def _torus(
         if slices > 1:
             raise InputError(f"{cluster.name} has no network between slices; leave out --slices")
         return axes, notes
-    return (*axes, Dimension(SLICES, "dcn", slices, False, catalog.link(cluster.network[0].link))), notes
+    return (*axes, Dimension(SLICES, "dcn", slices, False, _seen(cluster.network[0].link, catalog))), notes
 
 
 def _switched(
@@ -278,6 +284,12 @@ def _switched(
     return (domain, *levels), notes + more
 
 
+def _seen(name: str, catalog: Entries) -> Link:
+    """A link into the network, as what it carries sees it."""
+    link = catalog.link(name)
+    return link if link.overlay is None else seen_through(link, catalog.assumptions("networks"))
+
+
 def _levels(cluster: Cluster, domains: int, catalog: Entries) -> tuple[tuple[Dimension, ...], tuple[str, ...]]:
     """The levels of the network, each block of which joins equally many blocks of the level below."""
     levels: list[Dimension] = []
@@ -285,7 +297,7 @@ def _levels(cluster: Cluster, domains: int, catalog: Entries) -> tuple[tuple[Dim
     left, oversubscription, levels_below = domains, 1.0, 0
     for level in cluster.network:
         size = left // _even_parts(left, level) if level.blocks else left
-        link = catalog.link(level.link)
+        link = _seen(level.link, catalog)
         levels.append(Dimension(level.name, "network", size, False, link, oversubscription, levels_below))
         left //= size
         if left == 1:
