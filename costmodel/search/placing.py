@@ -9,7 +9,7 @@ from costmodel.search.grid import DEGREES, fastest
 from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload, scalar_inputs
 from costmodel.topology.frameworks import BEST, NAMES, by_name
-from costmodel.topology.placements import placements
+from costmodel.topology.placements import reached
 
 
 def written_out(workload: Workload, layout: Layout, catalog: Catalog) -> Layout:
@@ -28,7 +28,7 @@ def on_fastest_placement(workload: Workload, layout: Layout, catalog: Catalog) -
     """The layout on the fastest of all placements of its degrees; whether it fits does not depend on the placement."""
     import numpy as np
 
-    table = placements(workload.machine, limits=_degrees(layout))
+    table = reached(BEST, workload.machine, limits=_degrees(layout))
     return fastest(workload, layout, scalar_inputs(workload, catalog), table, np.arange(len(table)))
 
 

@@ -125,7 +125,8 @@ def reached(
     import numpy as np
 
     if by == BEST:
-        return placements(machine, limits=limits, all_levels=all_levels)
+        table = placements(machine, limits=limits, all_levels=all_levels)
+        return _both_nestings(table) if machine.is_torus else table
     order = order_by_name(by, machine)
     if order is None and by in MESHES:
         every = placements(machine, limits=limits, mirrored=True)
@@ -222,6 +223,24 @@ def _nested(machine: Machine, axes: Sequence[str], runs: tuple[Run, ...], factor
     strides[:, 1:] = np.cumprod(factors[:, :-1], axis=1)
     columns = _columns(machine, axes, runs, factors, strides)
     return PlacementTable(machine, tuple(axes), columns, runs, factors, strides)
+
+
+def _both_nestings(table: PlacementTable) -> PlacementTable:
+    """A torus' table with pp inside dp as well as around it, where they share an axis of the slice.
+
+    Which is faster depends on their sizes: the inner has cables of its own, the outer closes a ring. That tp and then cp are
+    innermost is hardly ever slower, since they talk most.
+    """
+    import numpy as np
+
+    dp, pp = table.axes.index("dp"), table.axes.index("pp")
+    shared = ((table.factors[:, dp] > 1) & (table.factors[:, pp] > 1)).any(axis=0)
+    strides = table.strides[:, :, shared]
+    strides[:, dp], strides[:, pp] = strides[:, dp] * table.factors[:, pp, shared], strides[:, dp].copy()
+    factors = np.concatenate([table.factors, table.factors[:, :, shared]], axis=2)
+    strides = np.concatenate([table.strides, strides], axis=2)
+    columns = _columns(table.machine, table.axes, table.runs, factors, strides)
+    return PlacementTable(table.machine, table.axes, columns, table.runs, factors, strides)
 
 
 def _factors_of_mesh(degrees: Mapping[str, int], machine: Machine, name: str) -> Counts | None:

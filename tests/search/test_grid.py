@@ -211,7 +211,7 @@ def test_a_search_of_what_a_name_reaches_is_a_part_of_the_whole(case, name, data
     (same,) = np.flatnonzero((tuples == wanted[:, None]).all(axis=0))
     if some.legal[index]:
         assert some.step_time[index] == pytest.approx(one["step_time"], rel=1e-12)
-        if name != "tp-pp-dp-cp":  # the whole has pp outside dp on every dimension
+        if name != "tp-pp-dp-cp":  # the whole has cp inside pp on every dimension
             assert some.step_time[index] >= everything.step_time[(*index[:-1], same)] * (1 - 1e-12)
 
 

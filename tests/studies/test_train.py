@@ -259,7 +259,7 @@ def test_on_a_torus_a_placement_by_name_is_printed_by_axis():
     )
 
 
-@pytest.mark.parametrize("on", ["dgx-h100:16", "dgx-h100:64"])
+@pytest.mark.parametrize("on", ["dgx-h100:16", "tpu-v5p:4x4x4", "tpu-v5p:4x4x8"])
 def test_the_best_placement_is_at_least_as_fast_as_every_name(on):
     best = quick(on=on, layout="tp=4 pp=2 placement=best")
     assert best.faster == (None,)
