@@ -96,4 +96,13 @@ Recipe = Annotated[
         f"in fp16), maxtext on TPUs. One of {', '.join(RECIPES)}, or a file of your own in recipes/ of --catalog.",
     ),
 ]
+Placement = Annotated[
+    str,
+    typer.Option(
+        "--placement",
+        metavar="NAME",
+        help="Which placements are tried: what megatron, torchtitan, llama3, jax or jax-split reaches, an order such as "
+        "tp-dp-pp, or one written out (domain:tp8/network:dp16.pp4); best tries all.",
+    ),
+]
 MODEL = "A name (costmodel models list), a size such as 70B, or the path of a Hugging Face config.json."

@@ -10,7 +10,7 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import MODEL, Batch, Dtype, On, Recipe, SequenceLength, Slices, Tokens, count
+from costmodel.cli.options import MODEL, Batch, Dtype, On, Placement, Recipe, SequenceLength, Slices, Tokens, count
 from costmodel.report import Answer
 
 app = new_app()
@@ -38,6 +38,7 @@ def plan(
     tokens: Tokens = None,
     dtype: Dtype = None,
     recipe: Recipe = None,
+    placement: Placement = "best",
     top: Annotated[int, count("--top", "COUNT", "How many of the fastest layouts to show.")] = 5,
 ) -> Answer:
     """The fastest of all legal layouts, with time, memory and money.
@@ -55,6 +56,7 @@ def plan(
         tokens=tokens,
         dtype=dtype,
         recipe=recipe,
+        placement=placement,
         top=top,
         catalog=catalog,
         progress=Progress(),

@@ -21,7 +21,8 @@ from costmodel.runtime import Run, Table
 from costmodel.search.candidates import Candidates, only
 from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload, scalar_inputs
-from costmodel.topology.placements import PlacementTable, placements
+from costmodel.topology.frameworks import BEST
+from costmodel.topology.placements import PlacementTable, reached
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,12 +92,7 @@ class Grid:
         import numpy as np
 
         rows = self.order[np.flatnonzero(self.rows_of == index[-1])]
-        module = generated(self.workload)
-        table = Table({name: self.placed.columns[name][rows] for name in module.LEVELS["layouts"]})
-        layout = self.layout(index, "")
-        run = Run(module, table, {**self.scalars, **only(layout).inputs()}).coarse()
-        times = np.concatenate([_squeezed(out["step_time"]).ravel() for _, out in run.blocks()])
-        return replace(layout, placement=str(self.placed.placement(int(rows[times.argmin()]))))
+        return fastest(self.workload, self.layout(index, ""), self.scalars, self.placed, rows)
 
     def best(self, where: NDArray[np.bool_], key: Array, most: int) -> list[tuple[int, ...]]:
         """Positions of the smallest values of `key` where a condition holds, smallest first; of equals the one with less memory."""
@@ -135,16 +131,18 @@ def search(
     candidates: Candidates,
     progress: Callable[[float], None] = lambda _: None,
     *,
+    placement: str = BEST,
     all_levels: bool = False,
 ) -> Grid:
     """Evaluate every layout of the candidates on the machine; `progress` is told the share that is done.
 
-    `all_levels` tells placements apart even where levels of the network have the same bandwidth.
+    `placement` leaves those that a framework, an order or a placement reaches, and `all_levels` tells placements apart even
+    where levels of the network have the same bandwidth.
     """
     import numpy as np
 
     module = generated(workload)
-    placed = placements(workload.machine, limits=candidates.limits, all_levels=all_levels)
+    placed = reached(placement, workload.machine, limits=candidates.limits, all_levels=all_levels)
     table, order, rows_of = _ordered(placed, module)
     scalars = scalar_inputs(workload, catalog)
     run = Run(module, table, {**scalars, **candidates.inputs()}).coarse()
@@ -166,6 +164,23 @@ def search(
         broken=_broken(run, rows_of, shape),
         searched=int(np.prod(candidates.shape)) * table.size,
     )
+
+
+def fastest(
+    workload: Workload,
+    layout: Layout,
+    scalars: Mapping[str, float],
+    placed: PlacementTable,
+    rows: NDArray[np.int64],
+) -> Layout:
+    """The layout on the fastest of these rows of a table of placements, all of which have its degrees."""
+    import numpy as np
+
+    module = generated(workload)
+    table = Table({name: placed.columns[name][rows] for name in module.LEVELS["layouts"]})
+    run = Run(module, table, {**scalars, **only(layout).inputs()}).coarse()
+    times = np.concatenate([_squeezed(out["step_time"]).ravel() for _, out in run.blocks()])
+    return replace(layout, placement=str(placed.placement(int(rows[times.argmin()]))))
 
 
 def _least(run: Run, rows_of: NDArray[np.int64], shape: tuple[int, ...], progress: Callable[[float], None]) -> Array:

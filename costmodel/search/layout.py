@@ -28,7 +28,7 @@ KEYS = {
     "recompute": "none, norms, mlp-product, light (these two), attention, selective (every second product) or full; full/4 in one of 4 layers (default none)",
     "schedule": f"{', '.join(SCHEDULES)} (default 1f1b, or interleaved when v is over 1)",
     "group": "micro-batches that go through a chunk together when interleaved (default pp)",
-    "placement": "an order, fastest links first (default tp-dp-pp, or tp-cp-dp-pp when cp is over 1), or the ranks on each dimension (domain:tp8/network:dp16.pp4)",
+    "placement": "megatron, torchtitan, llama3, jax, jax-split or best; an order, fastest links first; or the ranks on each dimension (domain:tp8/network:dp16.pp4). Default: tp-dp-pp, or tp-cp-dp-pp when cp is over 1; best on a TPU slice",
 }
 _WORD = re.compile(r"(?P<key>[^=\s]+)=(?P<value>\S+)")
 _LARGEST = 2**20
@@ -72,8 +72,8 @@ class Layout:
         return self.tp * self.cp * self.pp * self.dp
 
 
-def parse_layout(text: str, chips: int) -> Layout:
-    """The layout that `text` describes on so many chips.
+def parse_layout(text: str, chips: int, placement: str = "") -> Layout:
+    """The layout that `text` describes on so many chips; where it names no placement it gets this one, or the default order.
 
     Raises InputError for an unknown or repeated key, a value out of range, or degrees that do not multiply out.
     """
@@ -105,7 +105,7 @@ def parse_layout(text: str, chips: int) -> Layout:
         sequence_parallel=_word(given, "sp", ("0", "1"), "1" if tp > 1 else "0") == "1",
         recompute=_recompute(given),
         schedule=_word(given, "schedule", SCHEDULES, "interleaved" if chunks > 1 else "1f1b"),
-        placement=given.get("placement", default_placement(cp)),
+        placement=given.get("placement", placement or default_placement(cp)),
         cp=cp,
         cp_type=_word(given, "cp_type", CONTEXTS, CONTEXTS[0]),
         group=_degree(given, "group", 0),

@@ -8,10 +8,8 @@ from itertools import combinations
 from math import log2
 from typing import TYPE_CHECKING, Any
 
-from costmodel.errors import InputError
 from costmodel.search.grid import DEGREES, Grid
 from costmodel.search.layout import Layout, default_placement
-from costmodel.topology.placements import members
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,14 +48,11 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
 
 
 def _placed(grid: Grid, index: Sequence[int]) -> Layout:
-    """The layout at a position in the default order of ranks or, where a torus cannot be filled in it, on its fastest placement."""
-    near = grid.layout(index, "")
-    layout = replace(near, placement=default_placement(near.cp))
-    try:
-        members(layout.placement, {name: getattr(layout, name) for name in DEGREES}, grid.workload.machine, DEGREES)
-    except InputError:
+    """The layout at a position as it would be placed if nothing were said: in the default order, or the fastest on a torus."""
+    if grid.workload.machine.is_torus:
         return grid.settled(index)
-    return layout
+    near = grid.layout(index, "")
+    return replace(near, placement=default_placement(near.cp))
 
 
 def changes_that_fit(grid: Grid, wanted: Layout, most: int) -> list[Change]:

@@ -25,6 +25,7 @@ def offload_inputs(
         **given,
         **values,
         **{name: number.value for name, number in catalog.assumptions("offload").items()},
+        "repeated": values["repeated_tp"],
         "link_bandwidth": to_host["host_link_bandwidth"] * to_host["pair_share"],
         "chips_per_host": min(machine.cluster.chips_per_host, machine.chips),
     }

@@ -12,13 +12,14 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
-from costmodel.search.grid import Grid
+from costmodel.search.grid import Grid, search
 from costmodel.search.layout import Layout
 from costmodel.studies.estimate import TIME_ITEMS, Estimate, estimate
 from costmodel.studies.question import Question, ask, require_legal, searched
 from costmodel.studies.ties import TIE
-from costmodel.studies.train import assumptions
+from costmodel.studies.train import LEAST_GAIN, assumptions
 from costmodel.studies.training_tables import details
+from costmodel.topology.frameworks import BEST
 from costmodel.topology.machine import parse_machine
 
 FRONT_STEP = 0.02
@@ -52,10 +53,13 @@ class PlanAnswer:
 
     `ties` counts the layouts within `TIE` of the best; `front` trades step time for memory; `too_big` are faster but do not fit;
     `remedy` says what would fit when nothing does. `inside_domain` is the best with tensor parallelism inside one fast domain,
-    as nearly everybody runs it, when the best of all spreads it further.
+    as nearly everybody runs it, when the best of all spreads it further. Where only what one `placement` reaches was searched,
+    `best_placed` is the best on any placement.
     """
 
     best: tuple[Estimate, ...]
+    placement: str
+    best_placed: Estimate | None
     inside_domain: Estimate | None
     ties: int
     front: tuple[Estimate, ...]
@@ -91,6 +95,8 @@ class PlanAnswer:
         return {
             **self._search(),
             "ties": self.ties,
+            "placement": self.placement,
+            "best_placed": _short(self.best_placed) if self.best_placed else None,
             "inside_domain": _short(self.inside_domain) if self.inside_domain else None,
             "pareto": [_short(found) for found in self.front],
             "too_big": [
@@ -141,6 +147,8 @@ class PlanAnswer:
         tied = f"{self.ties:,} layouts lie within {TIE:.0%} of the best: such a model does not tell them apart"
         notes = [tied if self.ties > 1 else f"no other layout lies within {TIE:.0%} of the best"]
         notes += [] if len(self.best) < 2 else [why(self.best)]
+        if self.best_placed:
+            notes.append(self._gain(self.best_placed))
         if self.inside_domain:
             inside = self.inside_domain
             slower = f"+{100 * (inside.step_time_s / best - 1):.1f}%"
@@ -149,6 +157,16 @@ class PlanAnswer:
                 f"{human.seconds(inside.step_time_s)} ({slower}): {inside.layout.without_placement}"
             )
         return Table("Fastest layouts", columns, rows, notes)
+
+    def _gain(self, any_placement: Estimate) -> str:
+        """What the best of all placements would gain over the one asked for."""
+        gain = 1 - any_placement.step_time_s / self.best[0].step_time_s
+        if gain <= LEAST_GAIN:
+            return f"no other placement is faster than what {self.placement} reaches"
+        return (
+            f"only what {self.placement} reaches was searched; the best of all placements takes "
+            f"{human.seconds(any_placement.step_time_s)}, {100 * gain:.1f}% less: {any_placement.layout}"
+        )
 
     def _rejections(self) -> Table:
         rows: list[tuple[Scalar, ...]] = [(f"{r.count:,}", r.reason) for r in self.rejected if r.count]
@@ -182,13 +200,14 @@ def plan(
     tokens: int | str | None = None,
     dtype: str | None = None,
     recipe: str | None = None,
+    placement: str = BEST,
     top: int = 5,
     catalog: Catalog | Path | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> PlanAnswer:
     """The fastest layouts of a model on a machine; arguments as those of `train`, `top` says how many.
 
-    `progress` is told the share of the search that is done. Raises InputError, with the nearest valid choice, for anything
+    `placement` keeps to those that a framework of that name reaches, an order, or the one written out. `progress` is told the share of the search that is done. Raises InputError, with the nearest valid choice, for anything
     that cannot be used, and when no layout at all is legal.
     """
     if not 1 <= top <= MOST_SHOWN:
@@ -205,6 +224,7 @@ def plan(
         dtype=dtype,
         recipe=recipe,
     )
+    question = replace(question, placement=placement)
     start = perf_counter()
     grid = searched(question, opened, progress)
     seconds = perf_counter() - start
@@ -229,6 +249,7 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
     best = tuple(full(index) for index in positions)
     limit = best[0].step_time_s if fits.any() else 0.0
     too_big = grid.best(grid.legal & ~fits & (grid.step_time < limit), grid.step_time, 3)
+    anywhere = _on_any_placement(grid, question, catalog) if fits.any() and question.placement != BEST else None
     inside = _inside_domain(grid, positions[0]) if fits.any() else None
     fitting = grid.count(fits)
     legal = grid.count(grid.legal)
@@ -238,6 +259,8 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
     )
     return PlanAnswer(
         best=best,
+        placement=question.placement,
+        best_placed=anywhere,
         inside_domain=None if inside is None else full(inside),
         ties=ties,
         front=tuple(full(index) for index in grid.front(FRONT_STEP, MOST_OF_FRONT)),
@@ -254,6 +277,13 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
         notes=question.said(grid.workload.global_batch),
         assumptions=assumptions(best[0]),
     )
+
+
+def _on_any_placement(grid: Grid, question: Question, catalog: Catalog) -> Estimate:
+    """The best of the same candidates and batch over all placements."""
+    wider = search(grid.workload, catalog, grid.candidates)
+    found = wider.settled(wider.best(wider.fits, wider.step_time, 1)[0])
+    return estimate(grid.workload, found, catalog, question.train_tokens)
 
 
 def _inside_domain(grid: Grid, best: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -15,6 +15,7 @@ from costmodel.search.batch import Batch, parse_batch
 from costmodel.search.candidates import candidates
 from costmodel.search.grid import Grid, search
 from costmodel.search.workload import Workload, check_model, default_dtype
+from costmodel.topology.frameworks import BEST
 from costmodel.topology.machine import Machine
 
 LONGEST_SEQUENCE = 2**24
@@ -28,6 +29,8 @@ class Question:
     batch: Batch
     train_tokens: int
     notes: tuple[str, ...]
+    placement: str = BEST
+    """Which placements a search tries: all, or what a framework, an order or a placement reaches."""
 
     def with_sequences(self, sequences: int) -> Workload:
         """The workload with its batch settled."""
@@ -106,9 +109,8 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
     grids: list[Grid] = []
     for sequences in batches(question, catalog):
         settled = question.with_sequences(sequences)
-        grids.append(
-            search(settled, catalog, candidates(settled.model.layers, sequences, settled.sequence_length), progress)
-        )
+        tried = candidates(settled.model.layers, sequences, settled.sequence_length)
+        grids.append(search(settled, catalog, tried, progress, placement=question.placement))
         if grids[-1].legal.any():
             return grids[-1]
     return grids[0]

@@ -9,21 +9,39 @@ from pathlib import Path
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
-from costmodel.report import Record, Table
+from costmodel.report import Record, Table, human
 from costmodel.search.batch import counted
 from costmodel.search.candidates import ASYNCHRONOUS, TRIED, TRIED_RECOMPUTE, candidates
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import Layout, parse_layout, recomputed
 from costmodel.search.nearest import Change, changes_that_fit, nearest_legal
+from costmodel.search.placing import on_fastest_placement, written_out
 from costmodel.search.workload import Workload
 from costmodel.studies.estimate import Estimate, estimate
 from costmodel.studies.question import Question, ask, batches, require_legal, searched
 from costmodel.studies.training_tables import changes_table, comparison, details
+from costmodel.topology.frameworks import BEST
 from costmodel.topology.machine import parse_machine
 
 MOST_CHANGES = 4
 """Changes that are told when a layout does not fit."""
+LEAST_GAIN = 0.001
+"""By what share of a step a placement has to be faster than another to be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faster:
+    """A given layout on the fastest placement of its degrees, and its step time."""
+
+    layout: Layout
+    step_time_s: float
+
+    def said(self, step_time_s: float) -> str:
+        """In a sentence, beside the step time with the placement that was given."""
+        longer = 100 * (step_time_s / self.step_time_s - 1)
+        best = f"the best of the same degrees, {self.layout.placement} ({human.seconds(self.step_time_s)})"
+        return f"with this placement a step takes {longer:.1f}% longer than with {best}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +49,14 @@ class TrainAnswer:
     """Estimates, one a model in the order asked, with what was assumed of each.
 
     `changes` are those with which a given layout that does not surely fit would, the cheapest first; None where it fits.
+    `faster` are given layouts on a placement of the same degrees that is faster; None where there is none.
     """
 
     estimates: tuple[Estimate, ...]
     notes: tuple[tuple[str, ...], ...]
     assumptions: tuple[str, ...]
     changes: tuple[tuple[Change, ...] | None, ...]
+    faster: tuple[Faster | None, ...]
 
     @property
     def exit_code(self) -> int:
@@ -54,8 +74,13 @@ class TrainAnswer:
     def results(self) -> Sequence[Mapping[str, object]]:
         """One object a model."""
         return [
-            found.result() | {"notes": list(notes), "changes_to_fit": _told(changes)}
-            for found, notes, changes in zip(self.estimates, self.notes, self.changes, strict=True)
+            found.result()
+            | {
+                "notes": list(notes),
+                "changes_to_fit": _told(changes),
+                "faster_placement": faster and {"layout": str(faster.layout), "step_time_s": faster.step_time_s},
+            }
+            for found, notes, changes, faster in zip(self.estimates, self.notes, self.changes, self.faster, strict=True)
         ]
 
     def extras(self) -> Mapping[str, object]:
@@ -110,7 +135,7 @@ def train(
     several = [models] if isinstance(models, str | Model) else list(models)
     if not several:
         raise InputError("no model was given: name one, such as llama-3-8b or 7B")
-    found, notes, changes = [], [], []
+    found, notes, changes, faster = [], [], [], []
     for model in several:
         question = ask(
             model,
@@ -125,10 +150,15 @@ def train(
         workload, chosen = settle(question, layout, opened)
         found.append(estimate(workload, chosen, opened, question.train_tokens))
         stale = (f"{chosen.schedule} takes gradients of older weights: it changes the mathematics of the training",)
-        notes.append(question.said(workload.global_batch) + (stale if chosen.schedule in ASYNCHRONOUS else ()))
+        faster.append(faster_placement(workload, chosen, opened) if layout is not None else None)
+        notes.append(
+            question.said(workload.global_batch)
+            + (stale if chosen.schedule in ASYNCHRONOUS else ())
+            + ((faster[-1].said(found[-1].step_time_s),) if faster[-1] else ())
+        )
         short = layout is not None and found[-1].fits != "yes"
         changes.append(cheapest_changes(workload, chosen, opened) if short else None)
-    return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0]), tuple(changes))
+    return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0]), tuple(changes), tuple(faster))
 
 
 def settle(question: Question, layout: str | Layout | None, catalog: Catalog) -> tuple[Workload, Layout]:
@@ -137,12 +167,15 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
         grid = searched(question, catalog)
         return grid.workload, best_layout(grid)
     chips = question.workload.machine.chips
-    given = parse_layout(layout, chips) if isinstance(layout, str) else layout
-    if given.chips != chips:
-        raise InputError(f"the layout takes {given.chips} chips, the machine has {chips}")
+    unsaid = BEST if question.workload.machine.is_torus else ""
+    named = parse_layout(layout, chips, unsaid) if isinstance(layout, str) else layout
+    if named.chips != chips:
+        raise InputError(f"the layout takes {named.chips} chips, the machine has {chips}")
     layers = question.workload.model.layers
-    if recomputed(given.recompute)[1] > layers:
-        raise InputError(f"layout: recompute={given.recompute} names one layer in more than the {layers} of the model")
+    if recomputed(named.recompute)[1] > layers:
+        raise InputError(f"layout: recompute={named.recompute} names one layer in more than the {layers} of the model")
+    nearest = question.batch.rounded_for(named, question.workload.sequence_length)
+    given = written_out(question.with_sequences(nearest), named, catalog)
     workload, broken = _judged(question, given, catalog)
     if broken:
         near = _nearest_legal(question, workload, given, catalog)
@@ -150,7 +183,14 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
         hint = f'the nearest legal one is "{near}"' if near else none
         rules = "the rule" if len(broken) == 1 else "the rules"
         raise InputError(f"illegal layout, it breaks {rules} that {' and that '.join(broken)}; {hint}")
-    return workload, given
+    return workload, written_out(workload, named, catalog)
+
+
+def faster_placement(workload: Workload, layout: Layout, catalog: Catalog) -> Faster | None:
+    """The layout on the fastest placement of its degrees; None when that is not faster by as much as would be seen."""
+    best = on_fastest_placement(workload, layout, catalog)
+    given, least = (evaluate(workload, one, catalog)["step_time"] for one in (layout, best))
+    return Faster(best, least) if given > least * (1 + LEAST_GAIN) else None
 
 
 def _judged(question: Question, layout: Layout, catalog: Catalog) -> tuple[Workload, list[str]]:

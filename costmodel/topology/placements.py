@@ -12,6 +12,7 @@ Columns, one row a placement, all float64:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,9 +23,11 @@ from typing import TYPE_CHECKING
 
 from costmodel.errors import InputError
 from costmodel.topology import groups
+from costmodel.topology.frameworks import BEST, MESHES, NAMES, by_name, mesh, order_by_name
 from costmodel.topology.grammar import (
     AXES,
     Factors,
+    Filled,
     Order,
     Placement,
     check_order,
@@ -47,13 +50,14 @@ Run = tuple[Dimension, ...]
 
 @dataclass(frozen=True, slots=True)
 class PlacementTable:
-    """Placements of `axes` on `machine`: `columns` by name, and `factors[run, axis, row]` that they come from."""
+    """Placements of `axes` on `machine`: `columns` by name, and `factors` and `strides` [run, axis, row] that they come from."""
 
     machine: Machine
     axes: tuple[str, ...]
     columns: dict[str, Column]
     runs: tuple[Run, ...]
     factors: Counts
+    strides: Counts
 
     def __len__(self) -> int:
         return int(self.factors.shape[2])
@@ -61,20 +65,28 @@ class PlacementTable:
     def placement(self, row: int) -> Placement:
         """The placement in that row, as it is written and read back."""
         parts: list[tuple[str, Factors]] = []
-        for run, by_axis in zip(self.runs, self.factors[:, :, row].tolist(), strict=True):
-            factors = tuple((axis, size) for axis, size in zip(self.axes, by_axis, strict=True) if size > 1)
-            if factors:
-                parts.append((run_name(self.machine, run), factors))
+        for run, sizes, strides in zip(
+            self.runs, self.factors[:, :, row].tolist(), self.strides[:, :, row].tolist(), strict=True
+        ):
+            used = sorted((s, axis, size) for s, axis, size in zip(strides, self.axes, sizes, strict=True) if size > 1)
+            if used:
+                parts.append((run_name(self.machine, run), tuple((axis, size) for _, axis, size in used)))
         return Placement(tuple(parts))
 
 
 def placements(
-    machine: Machine, axes: Sequence[str] = AXES, *, limits: Mapping[str, int] | None = None, all_levels: bool = False
+    machine: Machine,
+    axes: Sequence[str] = AXES,
+    *,
+    limits: Mapping[str, int] | None = None,
+    all_levels: bool = False,
+    mirrored: bool = False,
 ) -> PlacementTable:
     """Every placement of `axes` on `machine` whose degrees keep to `limits`.
 
     Neighbouring levels of the network with the same bandwidth are filled together, since splitting them changes no
-    bandwidth, unless `all_levels`. Of placements that differ only in which of several equal torus axes is which, one stays.
+    bandwidth, unless `all_levels`. Of placements that differ only in which of several equal torus axes is which, one stays,
+    unless `mirrored`.
     """
     import numpy as np
 
@@ -90,7 +102,7 @@ def placements(
         before, here = (grid.ravel() for grid in np.indices((len(degrees), len(table))))
         product = degrees[before] * table[here]
         keep = (product <= most).all(axis=1)
-        twin = _twin(machine, place)
+        twin = None if mirrored else _twin(machine, place)
         if twin is not None:
             keep &= here >= chosen[twin][before]
         chosen = [rows[before[keep]] for rows in chosen] + [here[keep]]
@@ -98,26 +110,69 @@ def placements(
     if not len(degrees):
         limited = ", ".join(f"{axis} up to {limit}" for axis, limit in (limits or {}).items())
         raise InputError(f"no placement on {machine.name_as_typed} keeps {limited}; allow more")
-    factors = np.array([table[rows].T for table, rows in zip(tables, chosen, strict=True)])
-    strides = np.ones_like(factors)
-    strides[:, 1:] = np.cumprod(factors[:, :-1], axis=1)
-    return PlacementTable(machine, tuple(axes), _columns(machine, axes, runs, factors, strides), runs, factors)
+    return _nested(machine, axes, runs, np.array([table[rows].T for table, rows in zip(tables, chosen, strict=True)]))
+
+
+def reached(
+    by: str, machine: Machine, *, limits: Mapping[str, int] | None = None, all_levels: bool = False
+) -> PlacementTable:
+    """The placements that are reached by a name (a framework's, or `best` for all), in an order, or the one written out.
+
+    Orders leave out degrees with which an axis would end inside a dimension at a place that does not divide it, and JAX's
+    meshes those that it refuses. A placement that is written out settles the degrees, whatever the limits. Raises InputError
+    for anything that cannot be read, and when nothing is left.
+    """
+    import numpy as np
+
+    if by == BEST:
+        table = placements(machine, limits=limits, all_levels=all_levels)
+        return _both_nestings(table) if machine.is_torus else table
+    order = order_by_name(by, machine)
+    if order is None and by in MESHES:
+        every = placements(machine, limits=limits, mirrored=True)
+        degrees = np.unique(every.factors.prod(axis=0), axis=1).T.tolist()
+        found = [_factors_of_mesh(dict(zip(AXES, some, strict=True)), machine, by) for some in degrees]
+        factors = np.stack([row for row in found if row is not None], axis=2)
+        return _nested(machine, AXES, every.runs, factors)
+    if order is None:
+        _check_name(by, AXES)
+    placement = order or parse_placement(by)
+    if isinstance(placement, Placement):
+        runs = filled(machine, placement, placement.degrees())
+        factors, strides = _as_written(runs, AXES)
+        dimensions = tuple(run.dimensions for run in runs)
+        columns = _columns(machine, AXES, dimensions, factors, strides)
+        return PlacementTable(machine, AXES, columns, dimensions, factors, strides)
+    left_out = [axis for axis in AXES if axis not in placement.axes]
+    table = placements(
+        machine,
+        (*placement.axes, *left_out),
+        limits={**(limits or {}), **dict.fromkeys(left_out, 1)},
+        all_levels=all_levels,
+        mirrored=True,
+    )
+    # Ranks are numbered along the axes when no dimension holds an axis that comes before one of an inner dimension.
+    number = np.arange(len(table.axes))[:, None]
+    first = np.where(table.factors > 1, number, len(table.axes)).min(axis=1)
+    last = np.maximum.accumulate(np.where(table.factors > 1, number, -1).max(axis=1), axis=0)
+    in_order = (last[:-1] <= first[1:]).all(axis=0)
+    if not in_order.any():
+        raise InputError(f"no degrees end where dimensions of {machine.name_as_typed} do in the order {placement}")
+    return _nested(machine, table.axes, table.runs, table.factors[:, :, in_order])
 
 
 def members(
     order: str | Order | Placement, degrees: Mapping[str, int], machine: Machine, axes: Sequence[str] = AXES
 ) -> dict[str, float]:
-    """The row of the table for one layout under a framework's order (`tp-dp-pp`) or a placement that is written out.
+    """The row of the table for one layout by a framework's name, in an order (`tp-dp-pp`) or as a placement is written out.
 
     An order is followed even where groups do not divide the domains or units of a switched machine: then the fewest
     members that a group has in one count. Raises InputError with the nearest legal choice when the layout does not fit.
     """
-    import numpy as np
-
     wanted = {axis: degrees.get(axis, 1) for axis in axes}
     if min(wanted.values()) < 1:
         raise InputError(f"degrees are whole numbers from 1, not {min(wanted.values())}")
-    placement = parse_placement(order, axes) if isinstance(order, str) else order
+    placement = _read(order, wanted, machine, axes) if isinstance(order, str) else order
     if isinstance(placement, Order):
         numbered = placement
         check_order(numbered, wanted, machine)
@@ -128,6 +183,28 @@ def members(
                 raise
             return _worst_members(numbered, wanted, machine)
     runs = filled(machine, placement, wanted)
+    factors, strides = _as_written(runs, axes)
+    columns = _columns(machine, axes, [run.dimensions for run in runs], factors, strides)
+    return {name: float(column[0]) for name, column in columns.items()}
+
+
+def _read(text: str, degrees: Mapping[str, int], machine: Machine, axes: Sequence[str]) -> Order | Placement:
+    if text in NAMES:
+        return by_name(text, degrees, machine)
+    _check_name(text, axes)
+    return parse_placement(text, axes)
+
+
+def _check_name(text: str, axes: Sequence[str]) -> None:
+    """Raise InputError for one word that is neither a framework's name nor an axis."""
+    if re.fullmatch("[a-z0-9]{1,20}", text) and text not in axes:
+        raise InputError.unknown("placement", text, [*NAMES, *axes])
+
+
+def _as_written(runs: Sequence[Filled], axes: Sequence[str]) -> tuple[Counts, Counts]:
+    """Factors and strides [run, axis, row] of the one placement that fills the runs so."""
+    import numpy as np
+
     factors = np.ones((len(runs), len(axes), 1), dtype=np.int64)
     strides = np.ones_like(factors)
     for place, run in enumerate(runs):
@@ -135,8 +212,49 @@ def members(
         for axis, size in run.factors:
             factors[place, axes.index(axis)], strides[place, axes.index(axis)] = size, inside
             inside *= size
-    columns = _columns(machine, axes, [run.dimensions for run in runs], factors, strides)
-    return {name: float(column[0]) for name, column in columns.items()}
+    return factors, strides
+
+
+def _nested(machine: Machine, axes: Sequence[str], runs: tuple[Run, ...], factors: Counts) -> PlacementTable:
+    """The table of these factors [run, axis, row], nested inside each run in the order of the axes."""
+    import numpy as np
+
+    strides = np.ones_like(factors)
+    strides[:, 1:] = np.cumprod(factors[:, :-1], axis=1)
+    columns = _columns(machine, axes, runs, factors, strides)
+    return PlacementTable(machine, tuple(axes), columns, runs, factors, strides)
+
+
+def _both_nestings(table: PlacementTable) -> PlacementTable:
+    """A torus' table with pp inside dp as well as around it, where they share an axis of the slice.
+
+    Which is faster depends on their sizes: the inner has cables of its own, the outer closes a ring. That tp and then cp are
+    innermost is hardly ever slower, since they talk most.
+    """
+    import numpy as np
+
+    dp, pp = table.axes.index("dp"), table.axes.index("pp")
+    shared = ((table.factors[:, dp] > 1) & (table.factors[:, pp] > 1)).any(axis=0)
+    strides = table.strides[:, :, shared]
+    strides[:, dp], strides[:, pp] = strides[:, dp] * table.factors[:, pp, shared], strides[:, dp].copy()
+    factors = np.concatenate([table.factors, table.factors[:, :, shared]], axis=2)
+    strides = np.concatenate([table.strides, strides], axis=2)
+    columns = _columns(table.machine, table.axes, table.runs, factors, strides)
+    return PlacementTable(table.machine, table.axes, columns, table.runs, factors, strides)
+
+
+def _factors_of_mesh(degrees: Mapping[str, int], machine: Machine, name: str) -> Counts | None:
+    """Factors [dimension, axis] of JAX's mesh of these degrees; None where it refuses them."""
+    import numpy as np
+
+    try:
+        by_dimension = dict(mesh(degrees, machine, split=MESHES[name]).parts)
+    except InputError:
+        return None
+    return np.array(
+        [[dict(by_dimension.get(d.name, ())).get(axis, 1) for axis in degrees] for d in machine.dimensions],
+        dtype=np.int64,
+    )
 
 
 def _worst_members(order: Order, degrees: Mapping[str, int], machine: Machine) -> dict[str, float]:

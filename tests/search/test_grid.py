@@ -197,6 +197,24 @@ def test_micro_batches_are_powers_of_two_that_divide_the_batch(batch):
     assert sizes[-1] == 64 or batch % (2 * sizes[-1]) or 2 * sizes[-1] > batch
 
 
+@few
+@given(drawn(), st.sampled_from(("megatron", "llama3", "jax", "jax-split", "tp-pp-dp-cp")), st.data())
+def test_a_search_of_what_a_name_reaches_is_a_part_of_the_whole(case, name, data):
+    """Each tuple of degrees once, no faster than the best, and as one layout with that name is answered."""
+    everything, some = (search(case.workload, CATALOG, FEW, placement=by) for by in ("best", name))
+    assert len(some.placed) == some.step_time.shape[-1]
+    index = tuple(data.draw(st.integers(0, size - 1)) for size in some.step_time.shape)
+    one = evaluate(case.workload, some.layout(index, name), CATALOG)
+    assert one["legal"] == int(some.legal[index])
+    tuples = np.array([everything.degrees[axis] for axis in ("tp", "cp", "pp", "dp")])
+    wanted = np.array([some.degrees[axis][index[-1]] for axis in ("tp", "cp", "pp", "dp")])
+    (same,) = np.flatnonzero((tuples == wanted[:, None]).all(axis=0))
+    if some.legal[index]:
+        assert some.step_time[index] == pytest.approx(one["step_time"], rel=1e-12)
+        if name != "tp-pp-dp-cp":  # the whole has cp inside pp on every dimension
+            assert some.step_time[index] >= everything.step_time[(*index[:-1], same)] * (1 - 1e-12)
+
+
 def test_of_equals_the_one_with_less_memory_comes_first():
     workload = Workload(machine("dgx-h100:8"), decoder(layers=12), 1024, 16)
     grid = search(workload, CATALOG, FEW)

@@ -178,3 +178,41 @@ def test_a_printed_layout_costs_the_same_when_it_is_given_back(model, on):
     for found in plan(model, on, catalog=CATALOG).best:
         again = train(model, on, layout=str(found.layout), catalog=CATALOG).estimates[0]
         assert (str(again.layout), again.step_time_s) == (str(found.layout), pytest.approx(found.step_time_s, rel=1e-9))
+
+
+@pytest.mark.parametrize("name", ["megatron", "llama3", "tp-dp-pp", "domain:tp8/network:dp2"])
+def test_a_plan_of_what_one_placement_reaches(name):
+    answer = planned(placement=name)
+    everything = planned()
+    assert answer.placement == name and everything.best_placed is None
+    assert 0 < answer.searched < everything.searched
+    assert answer.best_placed == everything.best[0]
+    assert answer.best[0].step_time_s >= everything.best[0].step_time_s * (1 - 1e-9)
+    again = train(
+        "llama-3-8b", "dgx-h100:16", layout=str(answer.best[0].layout), sequence_length=4096, batch=64, catalog=CATALOG
+    )
+    assert again.estimates[0] == answer.best[0]
+
+
+def test_what_the_best_placement_gains_is_told():
+    """A small model on a slice does best with tensor parallelism on 2x2 or not at all; this order has it over z."""
+    answer = planned("llama-3-70b", "tpu-v5p:4x4x8", placement="x:dp4/y:dp4/z:tp8", batch=128)
+    best = planned("llama-3-70b", "tpu-v5p:4x4x8", batch=128).best[0]
+    assert answer.best_placed.layout == best.layout
+    gain = 100 * (1 - best.step_time_s / answer.best[0].step_time_s)
+    told = [note for table in answer.tables() for note in table.notes if "was searched" in note]
+    assert len(told) == 1 and f"{gain:.1f}% less: {best.layout}" in told[0]
+    extras = answer.extras()
+    assert extras["placement"] == "x:dp4/y:dp4/z:tp8"
+    assert extras["best_placed"]["step_time_s"] == best.step_time_s
+
+
+def test_where_nothing_is_gained_that_is_told():
+    fastest = planned().best[0].layout.placement
+    notes = [note for table in planned(placement=fastest).tables() for note in table.notes]
+    assert f"no other placement is faster than what {fastest} reaches" in notes
+
+
+def test_an_unknown_placement_names_the_nearest():
+    with pytest.raises(InputError, match="did you mean torchtitan"):
+        planned(placement="torchtitn")

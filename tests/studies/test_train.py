@@ -243,6 +243,7 @@ def test_where_no_layout_is_legal_it_is_said():
         ({"layout": "nonsense"}, "is not key=value"),
         ({"layout": parse_layout("tp=8", 8)}, "the layout takes 8 chips, the machine has 16"),
         ({"layout": "tp=8 placement=tp-xx"}, "placement"),
+        ({"layout": "tp=8 placement=megatorn"}, "did you mean megatron?"),
         ({"layout": "tp=8 placement=domain:tp4.dp2/network:dp2"}, "placement"),
         ({"sequence_length": 0}, "sequence length"),
         ({"sequence_length": "inf"}, "sequence length"),
@@ -267,6 +268,64 @@ def test_a_torus_takes_a_placement_that_is_written_out():
     found = train("llama-3-8b", "tpu-v5p:4x4x4", layout=layout, batch=64, catalog=CATALOG).estimates[0]
     assert found.layout.placement == "x:tp2.dp2/y:tp2.dp2/z:dp4"
     assert found.fits == "yes"
+
+
+@pytest.mark.parametrize(
+    ("name", "placement"),
+    [("megatron", "tp-dp-pp"), ("torchtitan", "tp-dp-pp"), ("llama3", "tp-pp-dp"), ("jax", "tp-dp-pp")],
+)
+def test_a_placement_by_name_is_printed_as_the_order_that_it_is(name, placement):
+    named = quick(layout=f"tp=4 pp=2 placement={name}").estimates[0]
+    assert named.layout.placement == placement
+    assert quick(layout=f"tp=4 pp=2 placement={placement}").estimates[0] == named
+
+
+def test_on_a_torus_a_placement_by_name_is_printed_by_axis():
+    found = quick(on="tpu-v5p:4x4x4", layout="tp=2 zero=3 placement=jax-split").estimates[0]
+    assert found.layout.placement == "x:tp2.dp2/y:dp4/z:dp4"
+    assert "none that are left make tp=2; write placement=jax-split" in said(
+        on="tpu-v5p:4x4x4", layout="tp=2 zero=3 placement=jax"
+    )
+
+
+@pytest.mark.parametrize("on", ["dgx-h100:16", "tpu-v5p:4x4x4", "tpu-v5p:4x4x8"])
+def test_the_best_placement_is_at_least_as_fast_as_every_name(on):
+    best = quick(on=on, layout="tp=4 pp=2 placement=best")
+    assert best.faster == (None,)
+    again = quick(on=on, layout=str(best.estimates[0].layout))
+    assert again.estimates[0].layout == best.estimates[0].layout
+    assert again.estimates[0].time == best.estimates[0].time
+    for name in ("megatron", "torchtitan", "llama3", "jax-split"):
+        other = quick(on=on, layout=f"tp=4 pp=2 placement={name}").estimates[0]
+        assert other.step_time_s >= best.estimates[0].step_time_s * (1 - 1e-9)
+
+
+def test_a_slice_gets_the_best_placement_when_none_is_named():
+    shape = decoder(heads=6, kv_heads=6, ffn_size=3072)
+    words = "tp=6 zero=3 sp=0"
+    unsaid, best = (
+        quick(shape, "tpu-v5p:4x4x12", layout=layout, sequence_length=1020, batch=192).estimates[0]
+        for layout in (words, f"{words} placement=best")
+    )
+    assert (unsaid.layout, unsaid.step_time_s) == (best.layout, best.step_time_s)
+    assert "tp3" in unsaid.layout.placement and "tp2" in unsaid.layout.placement
+
+
+def test_a_slower_placement_is_told():
+    """Data parallelism inside a node and tensor parallelism over the network: nobody does, and it is said why."""
+    answer = quick(layout="tp=8 placement=dp-tp-pp")
+    (found,), (faster,) = answer.estimates, answer.faster
+    best = quick(layout="tp=8 placement=best").estimates[0]
+    assert (faster.layout, faster.step_time_s) == (best.layout, best.step_time_s)
+    longer = 100 * (found.step_time_s / best.step_time_s - 1)
+    assert longer > 10
+    assert any(f"takes {longer:.1f}% longer than with the best of the same degrees" in note for note in answer.notes[0])
+    assert answer.results()[0]["faster_placement"] == {
+        "layout": str(best.layout),
+        "step_time_s": best.step_time_s,
+    }
+    assert quick(layout="tp=8").results()[0]["faster_placement"] is None
+    assert quick().faster == (None,)
 
 
 def test_slices_are_joined_by_a_slower_network():

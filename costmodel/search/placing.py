@@ -1,0 +1,36 @@
+"""The placement of one layout: written out where it was named, and the fastest of those with the same degrees."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.search.grid import DEGREES, fastest
+from costmodel.search.layout import Layout
+from costmodel.search.workload import Workload, scalar_inputs
+from costmodel.topology.frameworks import BEST, NAMES, by_name
+from costmodel.topology.placements import reached
+
+
+def written_out(workload: Workload, layout: Layout, catalog: Catalog) -> Layout:
+    """The layout with its placement as an order or by dimension, where it was a name; `best` is the fastest of its degrees.
+
+    Raises InputError where a framework does not reach these degrees on the machine.
+    """
+    if layout.placement == BEST:
+        return on_fastest_placement(workload, layout, catalog)
+    if layout.placement in NAMES:
+        return replace(layout, placement=str(by_name(layout.placement, _degrees(layout), workload.machine)))
+    return layout
+
+
+def on_fastest_placement(workload: Workload, layout: Layout, catalog: Catalog) -> Layout:
+    """The layout on the fastest of all placements of its degrees; whether it fits does not depend on the placement."""
+    import numpy as np
+
+    table = reached(BEST, workload.machine, limits=_degrees(layout))
+    return fastest(workload, layout, scalar_inputs(workload, catalog), table, np.arange(len(table)))
+
+
+def _degrees(layout: Layout) -> dict[str, int]:
+    return {axis: getattr(layout, axis) for axis in DEGREES}
