@@ -143,6 +143,8 @@ def search(
 
     module = generated(workload)
     placed = reached(placement, workload.machine, limits=candidates.limits, all_levels=all_levels)
+    # A sequence is never shared over ranks that do not divide it; machines with many divisors would be full of such rows.
+    placed = placed.where(workload.sequence_length % placed.columns["cp"] == 0)
     table, order, rows_of = _ordered(placed, module)
     scalars = scalar_inputs(workload, catalog)
     run = Run(module, table, {**scalars, **candidates.inputs()}).coarse()

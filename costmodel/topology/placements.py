@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
 from math import inf, prod
@@ -61,6 +61,11 @@ class PlacementTable:
 
     def __len__(self) -> int:
         return int(self.factors.shape[2])
+
+    def where(self, kept: NDArray[np.bool_]) -> PlacementTable:
+        """The rows for which `kept` holds."""
+        columns = {name: column[kept] for name, column in self.columns.items()}
+        return replace(self, columns=columns, factors=self.factors[:, :, kept], strides=self.strides[:, :, kept])
 
     def placement(self, row: int) -> Placement:
         """The placement in that row, as it is written and read back."""
