@@ -105,6 +105,17 @@ def training_numpy(kind: str) -> str:
     )
 
 
+def legality_numpy() -> str:
+    """The rules of layouts, over tables of degrees."""
+    from costmodel.equations.axes import PRODUCT_AXES
+    from costmodel.equations.evaluation import JUDGED, RULE_LEVELS
+    from costmodel.equations.parallelism.legality import Legality
+
+    return numpy_module(
+        "The rules of layouts, over tables of degrees.", Legality.system, JUDGED, PRODUCT_AXES, RULE_LEVELS
+    )
+
+
 def group_math(kind: str) -> str:
     """The collectives of a group of ranks on one kind of machine, and what there is to say of each algorithm."""
     from costmodel.equations.collectives.group_on_switches import ALGORITHMS_ON_SWITCHES, CollectivesOnSwitches
@@ -176,6 +187,7 @@ TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/labels.py": labels,
     "costmodel/generated/overlay_math.py": overlay_math,
     "costmodel/generated/parameters_math.py": parameters_math,
+    "costmodel/generated/legality_numpy.py": legality_numpy,
     "costmodel/generated/training_on_switches_math.py": lambda: training_math("switches"),
     "costmodel/generated/training_on_switches_numpy.py": lambda: training_numpy("switches"),
     "costmodel/generated/training_on_torus_math.py": lambda: training_math("torus"),

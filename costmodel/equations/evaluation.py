@@ -11,8 +11,10 @@ STEPS: dict[str, type[Chapter]] = {"switches": OnSwitches, "torus": OnTorus}
 """The training step on each kind of machine."""
 
 DEGREES = ("tp", "cp", "pp", "dp")
-SEARCHED = ("step_time", "allocated", "device_used", "legal", *RULES)
-"""What a search looks at."""
+JUDGED = ("legal", *RULES)
+"""What a search looks at first, for tuples of degrees: which layouts are legal, and which rule rejects the others."""
+SEARCHED = ("step_time", "allocated", "device_used", "legal")
+"""What it looks at then, for every placement of the degrees that have a legal layout."""
 
 _ANSWERS = frozenset(
     [
@@ -69,6 +71,9 @@ def _levels(placed: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         "layouts": (*DEGREES, *placed["tp"], *placed["cp"], *placed["pp"], *placed["dp"]),
     }
 
+
+RULE_LEVELS: dict[str, tuple[str, ...]] = {"once": (), "by_degrees": DEGREES}
+"""Columns of each level of rows for the rules, which do not ask where groups are placed."""
 
 LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
     "switches": _levels({axis: _on_switches(axis) for axis in DEGREES}),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.runtime import Run, Table
@@ -39,9 +39,10 @@ PRODUCT_AXES = 6  # of the candidates; the axes inside a layer, a stage or a ste
 class Grid:
     """All layouts of a search, reduced over placements: arrays over the product axes of the candidates and the tuples of degrees.
 
-    `step_time` is that of the best placement, infinite where a rule is broken; it does not look at memory. `order` sorts the
-    table of placements by degrees, `rows_of` numbers the tuple of degrees of each sorted row. `broken` counts, for each rule,
-    the layouts that broke it first.
+    `step_time` is that of the best placement, infinite where a rule is broken; it does not look at memory. `order` holds the rows
+    of the table of placements whose degrees have a legal layout, sorted by degrees, and `rows_of` numbers their tuples of degrees.
+    `broken` counts, for each rule, the layouts that broke it first. Of the layouts `searched`, time and memory of those `evaluated`
+    were worked out: the others stand on degrees that no rule lets pass.
     """
 
     workload: Workload
@@ -56,6 +57,7 @@ class Grid:
     legal: NDArray[np.bool_]
     broken: dict[str, int]
     searched: int
+    evaluated: int
 
     @property
     def fits(self) -> NDArray[np.bool_]:
@@ -143,11 +145,10 @@ def search(
 
     module = generated(workload)
     placed = reached(placement, workload.machine, limits=candidates.limits, all_levels=all_levels)
-    # A sequence is never shared over ranks that do not divide it; machines with many divisors would be full of such rows.
-    placed = placed.where(workload.sequence_length % placed.columns["cp"] == 0)
-    table, order, rows_of = _ordered(placed, module)
-    scalars = scalar_inputs(workload, catalog)
-    run = Run(module, table, {**scalars, **candidates.inputs()}).coarse()
+    inputs = {**scalar_inputs(workload, catalog), **candidates.inputs()}
+    possible, broken = _judged(placed, inputs, candidates.shape)
+    table, order, rows_of = _ordered(placed, module, possible)
+    run = Run(module, table, inputs).coarse()
     shape = (*candidates.shape, int(rows_of.max()) + 1)
     legal = np.broadcast_to(_squeezed(run.values["legal"]) > 0, shape)
     step_time = _least(run, rows_of, shape, progress)
@@ -155,7 +156,7 @@ def search(
     return Grid(
         workload=workload,
         candidates=candidates,
-        scalars=scalars,
+        scalars=scalar_inputs(workload, catalog),
         placed=placed,
         order=order,
         rows_of=rows_of,
@@ -163,8 +164,9 @@ def search(
         allocated=np.broadcast_to(_squeezed(run.values["allocated"]), shape),
         device_used=np.broadcast_to(_squeezed(run.values["device_used"]), shape),
         legal=legal,
-        broken=_broken(run, rows_of, shape),
-        searched=int(np.prod(candidates.shape)) * table.size,
+        broken=broken,
+        searched=int(np.prod(candidates.shape)) * len(placed),
+        evaluated=int(np.prod(candidates.shape)) * table.size,
     )
 
 
@@ -207,21 +209,34 @@ def _least(run: Run, rows_of: NDArray[np.int64], shape: tuple[int, ...], progres
     return least
 
 
-def _broken(run: Run, rows_of: NDArray[np.int64], shape: tuple[int, ...]) -> dict[str, int]:
-    """For each rule, how many layouts, each placement counted, it was the first to reject."""
+def _judged(
+    placed: PlacementTable, inputs: Mapping[str, Any], shape: tuple[int, ...]
+) -> tuple[NDArray[np.bool_], dict[str, int]]:
+    """The placements whose degrees have a legal layout, and for each rule how many layouts it was the first to reject.
+
+    The first placement stays where none has one, so that there is a grid to speak of.
+    """
     import numpy as np
 
-    weight = np.bincount(rows_of)
-    standing = np.ones(shape, bool)
-    broken = {}
-    for rule in rules(run.module):
-        holds = _squeezed(run.values[rule])
-        if holds.shape[-1] > 1:
-            holds = holds.take(run.index(run.module.LEVEL[rule], "by_degrees"), axis=-1)
-        failing = standing & (holds <= 0)
-        broken[run.module.MEANING[rule]] = int((failing.sum(axis=tuple(range(PRODUCT_AXES))) * weight).sum())
-        standing &= holds > 0
-    return broken
+    from costmodel.generated import legality_numpy
+
+    degrees = Table({name: placed.columns[name] for name in DEGREES})
+    first, numbers = degrees.unique(DEGREES)
+    run = Run(legality_numpy, Table({name: degrees.columns[name][first] for name in DEGREES}), inputs).coarse()
+    weight, product = np.bincount(numbers), tuple(range(PRODUCT_AXES))
+    broken = {legality_numpy.MEANING[rule]: 0 for rule in rules(legality_numpy)}
+    possible = np.empty(len(first), bool)
+    for rows, found in run.blocks():
+        judged = run.values | found
+        standing = np.ones((*shape, rows.stop - rows.start), bool)
+        for rule in rules(legality_numpy):
+            holds = _squeezed(judged[rule]) > 0
+            failing = (standing & ~holds).sum(axis=product)
+            broken[legality_numpy.MEANING[rule]] += int((failing * weight[rows]).sum())
+            standing = standing & holds
+        possible[rows] = standing.any(axis=product)
+    possible[0] |= not possible.any()
+    return possible[numbers], broken
 
 
 def generated(workload: Workload) -> ModuleType:
@@ -234,15 +249,19 @@ def rules(module: ModuleType) -> list[str]:
     return [name for name in module.MEANING if name.startswith("rule_")]
 
 
-def _ordered(placed: PlacementTable, module: ModuleType) -> tuple[Table, NDArray[np.int64], NDArray[np.int64]]:
-    """The table with rows of equal degrees together, the order that does this, and the number of each row's tuple of degrees."""
+def _ordered(
+    placed: PlacementTable, module: ModuleType, kept: NDArray[np.bool_]
+) -> tuple[Table, NDArray[np.int64], NDArray[np.int64]]:
+    """The table of the placements that are kept, those of equal degrees together; their rows, and each one's number of degrees."""
     import numpy as np
 
     degrees = Table({name: placed.columns[name] for name in DEGREES})
     numbers = degrees.unique(DEGREES)[1]
     order = np.argsort(numbers, kind="stable")
+    order = order[kept[order]]
+    numbers = np.unique(numbers[order], return_inverse=True)[1]
     used = module.LEVELS["layouts"]
-    return Table({name: placed.columns[name][order] for name in used}), order, numbers[order]
+    return Table({name: placed.columns[name][order] for name in used}), order, numbers
 
 
 def _squeezed(values: Array) -> Array:

@@ -66,6 +66,7 @@ class PlanAnswer:
     too_big: tuple[TooBig, ...]
     rejected: tuple[Rejected, ...]
     searched: int
+    evaluated: int
     legal: int
     fitting: int
     search_seconds: float
@@ -172,7 +173,7 @@ class PlanAnswer:
         rows: list[tuple[Scalar, ...]] = [(f"{r.count:,}", r.reason) for r in self.rejected if r.count]
         note = (
             f"{self.searched:,} layouts in {human.seconds(self.search_seconds)}: {self.legal:,} legal, {self.fitting:,} fit; "
-            f"{human.rate(self.searched / self.search_seconds, ' layouts/s')}, time and memory both"
+            f"time and memory of {self.evaluated:,}, {human.rate(self.evaluated / self.search_seconds, ' layouts/s')}"
         )
         return Table("Rejected, by the first rule broken", ("layouts", "rule"), rows, (note,))
 
@@ -183,6 +184,7 @@ class PlanAnswer:
     def _search(self) -> dict[str, object]:
         return {
             "searched": self.searched,
+            "evaluated": self.evaluated,
             "legal": self.legal,
             "fitting": self.fitting,
             "search_seconds": self.search_seconds,
@@ -270,6 +272,7 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
         ),
         rejected=tuple(sorted(rejected, key=lambda r: -r.count)),
         searched=grid.searched,
+        evaluated=grid.evaluated,
         legal=legal,
         fitting=fitting,
         search_seconds=seconds,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from costmodel.search.candidates import Candidates, candidates, only
 from costmodel.search.evaluate import evaluate
-from costmodel.search.grid import search
+from costmodel.search.grid import DEGREES, search
 from costmodel.search.layout import CONTEXTS, parse_layout
 from costmodel.search.nearest import nearest_legal
 from costmodel.search.workload import Workload
@@ -114,9 +114,11 @@ def test_rules_are_counted_as_one_by_one():
     grid = search(workload, CATALOG, FEW)
     broken = dict.fromkeys(grid.broken, 0)
     legal = 0
-    for index in product(*map(range, grid.step_time.shape)):
-        for text in placements(grid, index):
-            values = evaluate(workload, grid.layout(index, text), CATALOG)
+    for point in product(*map(range, FEW.shape)):
+        for row in range(len(grid.placed)):
+            degrees = {name: grid.placed.columns[name][row] for name in DEGREES}
+            layout = FEW.layout(point, degrees, str(grid.placed.placement(row)))
+            values = evaluate(workload, layout, CATALOG)
             standing = [value for name, value in values.items() if name.startswith("rule_")]
             legal += min(standing) > 0
             first = next((rule for rule, value in zip(broken, standing, strict=True) if value <= 0), None)
@@ -202,14 +204,14 @@ def test_micro_batches_are_powers_of_two_that_divide_the_batch(batch):
 def test_a_search_of_what_a_name_reaches_is_a_part_of_the_whole(case, name, data):
     """Each tuple of degrees once, no faster than the best, and as one layout with that name is answered."""
     everything, some = (search(case.workload, CATALOG, FEW, placement=by) for by in ("best", name))
-    assert len(some.placed) == some.step_time.shape[-1]
+    assert len(some.order) == some.step_time.shape[-1]
     index = tuple(data.draw(st.integers(0, size - 1)) for size in some.step_time.shape)
     one = evaluate(case.workload, some.layout(index, name), CATALOG)
     assert one["legal"] == int(some.legal[index])
-    tuples = np.array([everything.degrees[axis] for axis in ("tp", "cp", "pp", "dp")])
-    wanted = np.array([some.degrees[axis][index[-1]] for axis in ("tp", "cp", "pp", "dp")])
-    (same,) = np.flatnonzero((tuples == wanted[:, None]).all(axis=0))
     if some.legal[index]:
+        tuples = np.array([everything.degrees[axis] for axis in DEGREES])
+        wanted = np.array([some.degrees[axis][index[-1]] for axis in DEGREES])
+        (same,) = np.flatnonzero((tuples == wanted[:, None]).all(axis=0))
         assert some.step_time[index] == pytest.approx(one["step_time"], rel=1e-12)
         if name != "tp-pp-dp-cp":  # the whole has cp inside pp on every dimension
             assert some.step_time[index] >= everything.step_time[(*index[:-1], same)] * (1 - 1e-12)
