@@ -10,11 +10,12 @@ from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
 from costmodel.cli.options import MODEL, Batch, Dtype, On, Recipe, SequenceLength, Slices, Tokens
 from costmodel.report import Answer
+from costmodel.search.layout import KEYS
 
 app = new_app()
 
 LAYOUT_HELP = (
-    'Key=value words: tp pp dp v mbs zero sp recompute schedule placement, such as "tp=8 pp=16 v=8 zero=1". '
+    f'Key=value words: {" ".join(KEYS)}, such as "tp=8 pp=16 v=8 zero=1". '
     "dp is derived when left out. Without a layout, the fastest one that fits."
 )
 

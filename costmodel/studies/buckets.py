@@ -65,7 +65,7 @@ def gradient_buckets(
         reduced_s=found["reduced"],
         exposed_s=found["exposed"],
         exposed_without_no_sync_s=found["exposed_without_no_sync"],
-        best_bucket_bytes=found["best_best_bucket"],
+        best_bucket_bytes=found["best_bucket"],
         best_exposed_s=found["at_best_exposed"],
     )
 

@@ -139,7 +139,7 @@ _FEW = {
         *("run_time", "cost", "energy", "mtbf", "checkpoint_interval", "goodput"),
         *("run_time_with_failures", "cost_with_failures", "energy_with_failures"),
     ),
-    "buckets": ("reduced", "exposed", "exposed_without_no_sync", "best_best_bucket"),
+    "buckets": ("reduced", "exposed", "exposed_without_no_sync", "best_bucket"),
     "offload": (
         *("exposed", "exposed_delayed", "slower", "freed", "tokens_for_copies", "tokens_for_all", "drive_update"),
         *("optimizer_on_host", "all_on_host", "weights_exposed", "weights_needed", "activations_exposed"),

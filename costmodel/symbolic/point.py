@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -193,17 +194,17 @@ def _compared(kind: str, over: str, values: Sequence[tuple[str, float]], extreme
     return Decision(kind, over, taken[0], () if kind == "total" else tuple(tied), tuple(values))
 
 
-class Walk:
+class Walk(ABC):
     """Rewrites an expression along the branches taken at a point; subclasses say what becomes of its symbols."""
 
     def __init__(self, point: Point) -> None:
         self.point = point
 
+    @abstractmethod
     def symbol(self, x: Expression, at: At) -> Expression:
         """What a symbol becomes."""
-        raise NotImplementedError
 
-    def branch(self, x: Expression, at: At) -> None:
+    def branch(self, x: Expression, at: At) -> None:  # noqa: B027 - a walk need not watch the branches
         """Called at each branching function, before the branch is followed."""
 
     def total(self, x: Expression, at: At) -> Expression:

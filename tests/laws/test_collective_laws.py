@@ -1,8 +1,8 @@
 """What every form of every collective obeys, law by law, numbered so that a failure can be spoken of.
 
 A law runs over the whole registry, and what it does not hold for is listed with the reason. Law 13, that the fastest is
-the fastest, and those on machines are in `test_group_laws`; law 22, that forms equal simulations, is
-`tests/equations/collectives`.
+the fastest, and those on machines are in `test_group_laws`; law 21, on what is sent and received, in
+`test_simulator_laws`; law 22, that forms equal simulations, is `tests/equations/collectives`.
 """
 
 from fractions import Fraction
@@ -25,8 +25,6 @@ from tests.equations.collectives.drawn import (
     payloads,
     same,
 )
-from tests.simulators import jobs, switch, tree
-from tests.simulators.network import crossbar, loads
 
 factors = st.integers(6, 48).map(lambda sixths: Fraction(sixths, 6))
 few = settings(max_examples=settings.default.max_examples // 6)
@@ -375,28 +373,3 @@ def test_20_a_network_that_adds_saves_up_to_half_and_no_more(inputs):
         for algorithm in ("sharp", "nvls-without-own-traffic", *(["nvls"] if inputs["n"] > 2 else [])):
             assert at_most(evaluate(algorithm, inputs)["all_reduce_bandwidth"], ring)
         assert at_most(ring, evaluate("nvls-in-turn", inputs)["all_reduce_bandwidth"])
-
-
-ON_PORTS = {
-    "gather, doubled": (switch.gather_bruck, jobs.all_gather),
-    "pairs": (switch.exchange_pairwise, jobs.all_to_all),
-    "blocks by their digits": (switch.exchange_bruck, jobs.all_to_all),
-    "vectors": (switch.all_reduce_by_doubling, jobs.reduction_to_all),
-    "binomial gather": (tree.gather, jobs.gather),
-    "two trees": (
-        lambda n: tree.double_binary_tree(n, 1),
-        lambda ranks, S: jobs.reduction_to_all(ranks, S, jobs.HALVES),
-    ),
-}
-
-
-@pytest.mark.parametrize("schedule", ON_PORTS)
-@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 13])
-def test_21_what_is_sent_is_received(schedule, n):
-    """And blocks for others are all that is counted: an all-to-all of n ranks moves n (n - 1) blocks at least."""
-    steps, job = ON_PORTS[schedule]
-    carried = loads(crossbar(range(n), Fraction(1), Fraction(1)), steps(n), job(range(n), Fraction(n)).sizes)
-    sent, received = (sum(size for (end, _), size in carried.items() if end == way) for way in ("out", "in"))
-    assert sent == received
-    if job is jobs.all_to_all:
-        assert sent >= n * (n - 1)

@@ -73,8 +73,8 @@ class BestBuckets(Chapter):
     starved_buckets = equation(
         count, square_root(backward_compute / start), "where a later first bucket and more starts cost the same"
     )
-    best_buckets = equation(count, largest(1, balanced_buckets, starved_buckets), "buckets that show least")
-    best_bucket = equation(bytes_, gradient_bytes / best_buckets, "their size")
+    buckets = equation(count, largest(1, balanced_buckets, starved_buckets), "buckets that show least")
+    bucket = equation(bytes_, gradient_bytes / buckets, "their size")
 
 
 class Buckets(Chapter):
@@ -146,7 +146,7 @@ class Buckets(Chapter):
         seconds, micro_batches * exposed, "what shows where every micro-batch reduces its gradients"
     )
     best = part(BestBuckets, start=start, rate=rate)
-    at_best = part(EqualBuckets, buckets=best.best_buckets, start=start, rate=rate)
+    at_best = part(EqualBuckets, buckets=best.buckets, start=start, rate=rate)
 
 
 class StageBuckets(Chapter):
