@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from costmodel.generated import labels
 from costmodel.search.layout import CONTEXTS, FOLDED, RECOMPUTE, SCHEDULES, Layout, recomputed
 
 MOST_MICRO_BATCH = 64
@@ -17,7 +18,7 @@ LEAST_TOKENS = 8192
 SEARCHED_CONTEXTS = tuple(kind for kind in CONTEXTS if kind != "ring-contiguous")
 """A ring whose ranks hold one piece each is never faster than the balanced one."""
 
-CHUNKED = ("interleaved", "breadth-first", "interleaved-zb")
+CHUNKED = labels.SCHEDULES["chunked"]
 """Schedules that take any number of chunks a stage, two or more."""
 TRIED = ("1f1b", "interleaved", "zb-h1", "zb-v")
 """Schedules that `plan` tries. gpipe and breadth-first hold all micro-batches at once; interleaved-zb, zb-h2, zb-1p and zb-2p are zb-h1
@@ -28,7 +29,7 @@ TRIED_RECOMPUTE = ("none", "light", "selective", "full")
 """What `plan` tries of recomputation, each for less memory and more time. norms and mlp-product are halves of light, and attention
 saves next to nothing where the kernel is fused."""
 
-ASYNCHRONOUS = ("pipedream", "pipedream-2bw")
+ASYNCHRONOUS = labels.SCHEDULES["asynchronous"]
 """Schedules whose gradients are those of older weights."""
 
 

@@ -9,10 +9,10 @@ import re
 from dataclasses import dataclass
 
 from costmodel.errors import InputError, nearest
-from costmodel.generated.labels import CHOICES
+from costmodel.generated import labels
 
-SCHEDULES, RECOMPUTE, CONTEXTS = CHOICES["schedule"], CHOICES["recompute"], CHOICES["cp_type"]
-FOLDED = ("zb-v", "v-half", "v-min", "dualpipev")
+SCHEDULES, RECOMPUTE, CONTEXTS = (labels.CHOICES[name] for name in ("schedule", "recompute", "cp_type"))
+FOLDED = labels.SCHEDULES["folded"]
 """Schedules that take two chunks a stage, no more and no fewer."""
 
 KEYS = {
