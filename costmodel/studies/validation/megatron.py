@@ -19,6 +19,7 @@ from costmodel.studies.validation.machines import Place
 from costmodel.studies.validation.outcome import Outcome
 from costmodel.studies.validation.prepared import Preparing
 from costmodel.studies.validation.rows import Row, UnreadError, read_table
+from costmodel.studies.validation.shapes import checked
 
 KIND = "memory"
 SOURCE = "megatron-lm-functional-tests"
@@ -270,28 +271,30 @@ def _model(row: Row) -> Model:
     gated = _yes(row, "gated_ffn")
     learned = row.text("positions") in {"", "learned_absolute"}
     biased = not _yes(row, "no_biases")
-    return Model(
-        name=row.text("test")[:100],
-        aliases=(),
-        family="megatron-test",
-        layers=layers,
-        hidden_size=hidden,
-        # Megatron-LM's defaults: two thirds of 4 H in whole 64s for a gated feed-forward.
-        ffn_size=row.whole("ffn_size") or (4 * hidden * 2 // 3 // 64 * 64 if gated else 4 * hidden),
-        heads=heads,
-        kv_heads=(row.whole("kv_heads") or heads) if _yes(row, "grouped_queries") else heads,
-        head_size=row.whole("head_size") or hidden // heads,
-        vocabulary=row.whole("vocabulary") or GPT2_VOCABULARY,
-        tied_embeddings=not _yes(row, "untied_embeddings"),
-        gated_ffn=gated,
-        norm="rmsnorm" if row.text("norm") == "RMSNorm" else "layernorm",
-        norms_per_layer=2,
-        final_norm=True,
-        attention_bias="qkvo" if biased else "none",
-        ffn_bias=biased,
-        qk_norm="per-head" if _yes(row, "qk_norm") else "none",
-        positions=(row.whole("learned_positions") or 0) if learned else 0,
-        max_sequence=2**24,
+    return checked(
+        Model(
+            name=row.text("test")[:100],
+            aliases=(),
+            family="megatron-test",
+            layers=layers,
+            hidden_size=hidden,
+            # Megatron-LM's defaults: two thirds of 4 H in whole 64s for a gated feed-forward.
+            ffn_size=row.whole("ffn_size") or (4 * hidden * 2 // 3 // 64 * 64 if gated else 4 * hidden),
+            heads=heads,
+            kv_heads=(row.whole("kv_heads") or heads) if _yes(row, "grouped_queries") else heads,
+            head_size=row.whole("head_size") or hidden // heads,
+            vocabulary=row.whole("vocabulary") or GPT2_VOCABULARY,
+            tied_embeddings=not _yes(row, "untied_embeddings"),
+            gated_ffn=gated,
+            norm="rmsnorm" if row.text("norm") == "RMSNorm" else "layernorm",
+            norms_per_layer=2,
+            final_norm=True,
+            attention_bias="qkvo" if biased else "none",
+            ffn_bias=biased,
+            qk_norm="per-head" if _yes(row, "qk_norm") else "none",
+            positions=(row.whole("learned_positions") or 0) if learned else 0,
+            max_sequence=2**24,
+        )
     )
 
 

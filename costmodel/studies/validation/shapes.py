@@ -8,7 +8,7 @@ from pathlib import Path
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Experts, LatentAttention, Model
 from costmodel.catalog.resolve import resolve_model
-from costmodel.catalog.shape import contradictions
+from costmodel.catalog.shape import LARGEST, contradictions
 from costmodel.errors import InputError
 from costmodel.studies.validation.rows import Row, UnreadError, published, read_table
 
@@ -136,8 +136,17 @@ def shape(row: Row) -> Model:
         not_modelled=outside,
         source=row.text("source"),
     )
+    return checked(model)
+
+
+def checked(model: Model) -> Model:
+    """The model, if it can be one. Raises UnreadError for sizes that nobody means, or that contradict each other."""
+    for field in ("layers", "hidden_size", "ffn_size", "heads", "kv_heads", "head_size", "vocabulary"):
+        value = getattr(model, field)
+        if not 1 <= value <= LARGEST[field]:
+            raise UnreadError(f"the shape of {model.name}: a {field.replace('_', ' ')} of {value:,} cannot be meant")
     for field, sentence in contradictions(model):
-        raise UnreadError(f"the shape of {name} contradicts itself: {field}: {sentence}")
+        raise UnreadError(f"the shape of {model.name} contradicts itself: {field}: {sentence}")
     return model
 
 

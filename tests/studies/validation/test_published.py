@@ -7,7 +7,7 @@ import pytest
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
-from costmodel.studies.validation import runs, training
+from costmodel.studies.validation import memory, runs, training
 from costmodel.studies.validation.machines import Machines, Place
 from costmodel.studies.validation.prepared import Preparing
 from costmodel.studies.validation.rows import published, read_table
@@ -308,3 +308,16 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not text in UTF-8"):
         read_table(tmp_path / "binary.csv")
+
+
+def test_a_shape_that_nobody_means_is_a_reason(tmp_path):
+    columns, rows = read_table(published("megatron_memory"))
+    plain = next(row for row in rows if row.text("test") == "gpt3_mcore_te_tp1_pp1_resume_torch_dist_dist_optimizer")
+    path = tmp_path / "odd.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerow({**plain.cells, "heads": "1000000", "head_size": ""})
+    found = list(memory.outcomes(CATALOG, path))
+    assert found
+    assert all("cannot be meant" in one.skipped for one in found)
