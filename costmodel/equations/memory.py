@@ -41,12 +41,15 @@ class KeptActivations(Chapter):
     score_bytes = given(
         bytes_, "kept of a score between two tokens and a head: 0 in fused attention", owner="assumption"
     )
+    dropout_bytes = given(
+        bytes_, "kept of a hidden feature for the dropout after each block: 0 without dropout", owner="assumption"
+    )
 
     kept_outside = equation(
         bytes_,
-        tokens * 4 * layout.hidden_size * e,
-        "norm and block inputs",
-        source="Korthikanti et al. 2022, section 4.1, without dropout",
+        tokens * (4 * layout.hidden_size * e + 2 * layout.hidden_size * dropout_bytes),
+        "norm and block inputs, and masks of dropout",
+        source="Korthikanti et al. 2022, section 4.1",
     )
     kept_inside = equation(
         bytes_,
@@ -303,6 +306,23 @@ class Memory(Chapter):
     stage_peak = equation(bytes_, worst(memory_use, PHASE), "of a stage in its worst phase")
     allocated = equation(bytes_, worst(stage_peak, STAGE) + workspace_bytes, "peak of the worst stage")
     reserved = equation(bytes_, reserved_factor * allocated, "by the allocator")
+    # Megatron-LM logs the last rank, which holds the head and is rarely the fullest.
+    head_allocated = equation(
+        bytes_,
+        worst(select(layout.has_head > 0, stage_peak, 0), STAGE) + workspace_bytes,
+        "peak of the stage with the head",
+    )
+    head_between_steps = equation(
+        bytes_,
+        worst(select(layout.has_head > 0, stage_weights + stage_gradients + stage_optimizer, 0), STAGE)
+        + workspace_bytes,
+        "of the stage with the head between two steps: states, and workspaces",
+    )
+    between_steps = equation(
+        bytes_,
+        worst(stage_weights + stage_gradients + stage_optimizer, STAGE) + workspace_bytes,
+        "of the fullest stage between two steps",
+    )
     communicator_bytes = equation(
         bytes_,
         select(chips / chips_per_host > many_nodes, communicator_bytes_many_nodes, communicator_bytes_few_nodes),

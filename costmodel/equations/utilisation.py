@@ -65,6 +65,12 @@ class Utilisation(Chapter):
         step_tokens * (work.training_flops_causal + rerun_flops),
         "of a step, attention causal, recomputation counted",
     )
+    megatron_flops = equation(
+        flop,
+        step_tokens * (work.training_flops + work.forward_flops - work.head_flops),
+        "of a step as Megatron-LM counted them: all layers run again whatever the layout, attention in full",
+        source="Narayanan et al. 2021, equation 3",
+    )
     chip_rate = equation(flop_per_second, model_flops / (step_time * chips), "model FLOP a second and chip")
     mfu = equation(
         count,
