@@ -12,7 +12,7 @@ from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
-from costmodel.search.layout import KEYS, Layout, parse_layout
+from costmodel.search.layout import Layout, parse_layout
 from costmodel.search.workload import Workload
 from costmodel.studies.question import ask
 from costmodel.studies.validation.machines import Place
@@ -213,7 +213,7 @@ def _reading(row: Row, preparing: Preparing) -> Reading:
 def _check(row: Row) -> None:
     """Raise UnreadError for what the equations do not have."""
     family = row.text("family")
-    if row.text("experts") and "ep" not in KEYS:
+    if row.text("experts"):
         raise UnreadError("experts")
     if family not in {"gpt", "moe", "mixtral"}:
         raise UnreadError(f"models of the family {family}")
