@@ -89,6 +89,7 @@ ATTAINABLE = {
     "training_matmul_fp8": _SHARE,
     "training_matmul_fp4": _SHARE,
     "training_attention": _SHARE,
+    "training_attention_older_kernel": _SHARE,
     "launch": _LATENCY,
     "launch_in_graph": _LATENCY,
 }

@@ -38,6 +38,9 @@ MATMUL = Axis(
 DISPATCH = ("expert", "rank", "node")
 """Of what a token is sent one copy to: each of its experts, each rank that holds some of them, or each node, which passes it on."""
 
+ATTENTION_KERNELS = ("fused", "unfused")
+"""Whether the attention is one kernel that keeps the scores on the chip, or products with passes over the scores between them."""
+
 EXPERT_OVERLAP = ("none", "shared", "micro-batch")
 """What the exchanges of experts hide behind: nothing, the shared experts, or the work of another micro-batch."""
 

@@ -257,6 +257,12 @@ class Step(Chapter):
         layer_passes * (layer.elementwise_forward + layer.elementwise_backward + accumulation.accumulation),
         "norms, activations, residuals, rows sorted to experts, accumulation of gradients",
     )
+    time_host = equation(
+        seconds,
+        layer_passes
+        * (layer.forward_compute - layer.forward_work + layer.backward_compute - layer.backward_work),
+        "kernels that wait for the host to launch them",
+    )
     time_loss = equation(
         seconds,
         m * head_is_slowest * head_share * layer.loss_compute,

@@ -24,7 +24,9 @@ class Utilisation(Chapter):
     work = part(Flops, shared=True)
     step_time = given(seconds, "one optimizer step")
     chips = given(count, "chips", owner="cluster")
-    peak = given(flop_per_second, "dense peak of the chip at this precision", owner="chip")
+    linear_peak = given(
+        flop_per_second, "dense peak of the chip at the precision of the weight products", owner="chip"
+    )
 
     step_tokens = equation(count, layout.global_batch * layout.sequence_length, "tokens of a step")
     tokens_per_second = equation(per_second, step_tokens / step_time, "tokens a second")
@@ -74,15 +76,15 @@ class Utilisation(Chapter):
     chip_rate = equation(flop_per_second, model_flops / (step_time * chips), "model FLOP a second and chip")
     mfu = equation(
         count,
-        chip_rate / peak,
+        chip_rate / linear_peak,
         "model FLOPs utilisation: attention in full, no recomputation",
         source="Chowdhery et al. 2022, appendix B",
     )
     mfu_causal = equation(
         count,
-        step_tokens * work.training_flops_causal / (step_time * chips * peak),
+        step_tokens * work.training_flops_causal / (step_time * chips * linear_peak),
         "the same with attention counted causal",
     )
     hfu = equation(
-        count, hardware_flops / (step_time * chips * peak), "hardware FLOPs utilisation: what the chips really do"
+        count, hardware_flops / (step_time * chips * linear_peak), "hardware FLOPs utilisation: what the chips really do"
     )

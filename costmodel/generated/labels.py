@@ -4,6 +4,7 @@ The labels of choices, which enter the equations by their numbers, of the rows o
 """
 
 CHOICES: dict[str, tuple[str, ...]] = {'attention_bias': ('none', 'qkv', 'qkvo'),
+ 'attention_kernel': ('fused', 'unfused'),
  'cp_type': ('ring', 'ring-contiguous', 'all-gather', 'ulysses', 'usp'),
  'dispatch_by': ('expert', 'rank', 'node'),
  'domain_kind': ('switch', 'mesh'),

@@ -11,12 +11,13 @@ from costmodel.catalog.entries import Chip, Model, Number, Unknown
 from costmodel.catalog.shape import equation_inputs
 from costmodel.catalog.units import ELEMENT_BYTES
 from costmodel.errors import InputError
+from costmodel.search import precision, software
+from costmodel.search.precision import HALF, half_of
+from costmodel.search.software import Software
 from costmodel.topology.grammar import AXES
 from costmodel.topology.groups import fabric_inputs
 from costmodel.topology.machine import Machine
 
-DTYPES = ("bf16", "fp16")
-"""What training is modelled in; eight bits and fewer come with the kernels of those formats."""
 EXPERT_DEGREES = ("ep", "etp")
 """The degrees of the second grid over the ranks of a stage, that of experts."""
 Overlap = Literal["perfect", "modelled", "none"]
@@ -31,7 +32,7 @@ class Routing:
     """How tokens go to experts.
 
     `imbalance` is the rows of the busiest rank over those of the mean one, `capacity` the same at most, beyond which tokens are
-    dropped (0: nowhere). The precisions on the way there and back are those of the training where they are empty.
+    dropped (0: nowhere). The precisions on the way there and back are those of activations where they are empty.
     """
 
     imbalance: float = 1.0
@@ -44,8 +45,8 @@ class Routing:
         return {
             "expert_imbalance": self.imbalance,
             "expert_capacity": self.capacity,
-            "dispatch_bytes": ELEMENT_BYTES[self.dispatch_dtype or dtype],
-            "combine_bytes": ELEMENT_BYTES[self.combine_dtype or dtype],
+            "dispatch_bytes": ELEMENT_BYTES[self.dispatch_dtype or half_of(dtype)],
+            "combine_bytes": ELEMENT_BYTES[self.combine_dtype or half_of(dtype)],
         }
 
 
@@ -60,6 +61,7 @@ class Workload:
     dtype: str = "bf16"
     recipe: str = ""
     routing: Routing = Routing()
+    software: Software = Software()
 
     @property
     def has_experts(self) -> bool:
@@ -94,7 +96,7 @@ class Workload:
 
 def default_dtype(chip: Chip) -> str:
     """The precision that a chip trains in when none is asked for: bf16, or fp16 on chips that have only that."""
-    return next((dtype for dtype in DTYPES if isinstance(chip.peak.get(dtype), Number)), DTYPES[0])
+    return next((dtype for dtype in HALF if isinstance(chip.peak.get(dtype), Number)), HALF[0])
 
 
 def default_recipe(chip: Chip, dtype: str) -> str:
@@ -129,15 +131,18 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
     time = _values(catalog.assumptions("training")) | _values(catalog.assumptions("experts"))
     if kind == "tpu":
         time |= _values(catalog.assumptions("training-tpu"))
+    code = catalog.assumptions(software.FILE)
+    formats = catalog.assumptions(precision.FILE)
     end = ENDS[overlap]
     memory = _values(catalog.assumptions(f"memory-{kind}"), end)
     recipe = _values(catalog.recipe(workload.recipe_name), end)
     for name in recipe:
         if name not in (*time, *memory, *STATES):
             raise InputError.unknown(f"constant of the recipe {workload.recipe_name}", name, (*time, *memory, *STATES))
+    chosen = workload.software.inputs(machine.chip, code, workload.dtype in HALF)
     if overlap != "modelled":
         hidden = 1.0 if overlap == "perfect" else 0.0
-        time |= {
+        chosen |= {
             "tp_hidden_share": hidden,
             "cp_hidden_share": hidden,
             "fsdp_hidden_share": hidden,
@@ -146,32 +151,32 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
         }
     return {
         **equation_inputs(model),
-        **chip_inputs(machine.chip, workload.dtype),
+        **chip_inputs(machine.chip, workload.dtype, workload.software.attention),
+        **precision.precision_inputs(machine.chip, workload.dtype, formats),
         **fabric_inputs(machine),
+        **_values(formats),
+        **_values(code),
         **time,
         **memory,
         **recipe,
+        **chosen,
         **workload.routing.inputs(workload.dtype),
         "chips": machine.chips,
         "global_batch": workload.global_batch,
         "sequence_length": workload.sequence_length,
-        "element_size": ELEMENT_BYTES[workload.dtype],
     }
 
 
-def chip_inputs(chip: Chip, dtype: str) -> dict[str, float]:
-    """What the equations need to know of a chip: peak, memory, attainable shares. Raises InputError for what is unknown."""
-    known = [name for name in DTYPES if name in chip.peak]
-    if dtype not in known:
-        raise InputError.unknown(f"training precision of {chip.name}", dtype, known)
+def chip_inputs(chip: Chip, dtype: str, attention: str = "") -> dict[str, float]:
+    """What the equations need to know of a chip: peak in 16 bits, memory, attainable shares. Raises InputError for what is unknown."""
     exponentials = chip.attainable["attention_exponentials"]
     return {
-        "peak": chip.peak[dtype].value,
+        "peak": chip.peak[half_of(dtype)].value,
         "memory_capacity": chip.memory_capacity.value,
         "memory_bandwidth": chip.memory_bandwidth.value,
         "memory_share": chip.attainable["kernel_memory_bandwidth"].value,
         "matmul_share": chip.attainable["training_matmul"].value,
-        "attention_share": chip.attainable["training_attention"].value,
+        "attention_share": chip.attainable[software.attention_share(chip, attention)].value,
         "launch_gap": chip.attainable["launch"].value,
         # Where the rate of exponentials was not measured apart, the share of peak includes them.
         "exponential_rate": float("inf") if isinstance(exponentials, Unknown) else exponentials.value,

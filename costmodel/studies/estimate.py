@@ -19,7 +19,8 @@ from costmodel.studies.economics import Failures, economics, failures, list_pric
 TIME_ITEMS = {
     "matmul": "weight products",
     "attention": "attention",
-    "elementwise": "norms, activations, accumulation",
+    "elementwise": "norms, activations, casts, accumulation",
+    "host": "waiting for launches",
     "loss": "head and loss",
     "recompute": "recomputation",
     "tp": "tensor-parallel traffic",
@@ -248,7 +249,7 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         fits="yes" if values["margin"] >= 0 else "no" if values["overflow"] > 0 else "marginal",
         tokens_per_s=values["tokens_per_second"],
         chip_flops_per_s=values["chip_rate"],
-        peak_flops_per_s=values["peak"],
+        peak_flops_per_s=values["linear_peak"],
         mfu=values["mfu"],
         mfu_causal=values["mfu_causal"],
         hfu=values["hfu"],

@@ -14,6 +14,8 @@ from costmodel.errors import InputError
 from costmodel.search.batch import Batch, parse_batch
 from costmodel.search.candidates import candidates
 from costmodel.search.grid import Grid, search
+from costmodel.search.precision import precision_name
+from costmodel.search.software import Software
 from costmodel.search.workload import Routing, Workload, check_model, default_dtype
 from costmodel.topology.frameworks import BEST
 from costmodel.topology.machine import Machine
@@ -53,6 +55,7 @@ def ask(
     dtype: str | None,
     recipe: str | None = None,
     routing: Routing | None = None,
+    software: Software | None = None,
 ) -> Question:
     """Make a question definite. Raises InputError for a name, number or model that cannot be used."""
     InputError.unless(model, (str, Model), "a model is a name, a size such as '70B', or a path")
@@ -80,11 +83,11 @@ def ask(
         notes.append(f"a run of {train_tokens:,} tokens assumed (--tokens)")
     else:
         train_tokens = parse_count(str(tokens), "tokens")
-    precision = default_dtype(machine.chip) if dtype is None else dtype
+    precision = default_dtype(machine.chip) if dtype is None else precision_name(dtype)
     if recipe is not None:
         catalog.recipe(recipe)
     return Question(
-        Workload(machine, shape, length, 1, precision, recipe or "", routing or Routing()),
+        Workload(machine, shape, length, 1, precision, recipe or "", routing or Routing(), software or Software()),
         asked,
         train_tokens,
         tuple(notes),

@@ -95,11 +95,18 @@ class ExpertParallel(Chapter):
     forward_compute = given(seconds, "of a layer and micro-batch")
     backward_compute = given(seconds, "of a layer and micro-batch")
     hidden_share = given(count, "share that really hides of what can", owner="assumption")
+    expert_path_factor = given(
+        count,
+        "time of sorting, casts and exchanges of experts over that of separate kernels; 1 where they are separate",
+        owner="assumption",
+    )
 
-    exchange_forward = equation(seconds, expert_share * (dispatch + combine), "there and back, of the average layer")
+    exchange_forward = equation(
+        seconds, expert_share * expert_path_factor * (dispatch + combine), "there and back, of the average layer"
+    )
     exchange_backward = equation(
         seconds,
-        expert_share * 2 * combine,
+        expert_share * expert_path_factor * 2 * combine,
         "gradients take both ways at the precision of the way back",
         source="DeepSeek-V3 technical report 2024, section 3.3",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from costmodel.search.software import OVERLAPS, Software
 from costmodel.studies.validation.runs import PublishedRun
 
 ASSUMPTIONS_FILE = "published-runs"
@@ -76,6 +77,9 @@ ASSUMED = (
     Assumption("vocabulary", "51,200 entries", "GPT-2's, padded"),
 )
 
+NEWER_EXPERT_KERNELS = r"container 26\.(0[6-9]|1)|container 2[7-9]\."
+"""Releases of Megatron-Bridge whose layers of experts are a few fused kernels."""
+
 RECIPES = (
     (r"torchtitan", "torchtitan-fsdp2"),
     (r"llm-foundry|composer", "llm-foundry"),
@@ -106,6 +110,27 @@ _PLAIN_MEGATRON = re.compile(r"^megatron-lm(?!.*nemo)", re.IGNORECASE)
 def unfused(run: PublishedRun) -> bool:
     """Whether the attention writes its scores to memory."""
     return run.attention == "naive" or (not run.attention and _PLAIN_MEGATRON.search(run.framework) is not None)
+
+
+def software(run: PublishedRun) -> Software:
+    """The code of a run: what its row states, else what that framework does."""
+    before = "before-2023" in run.traits
+    overlap = [word for word in OVERLAPS if f"{word}-overlap" in run.traits]
+    if not before and "dp-not-overlapped" not in run.traits:
+        overlap.append("dp")
+    release = re.search(NEWER_EXPERT_KERNELS, run.framework)
+    return Software(
+        attention="unfused"
+        if unfused(run)
+        else "flash-2"
+        if run.attention == "flash-2" or re.search(r"llm-foundry", run.framework, re.IGNORECASE)
+        else "fused",
+        dropout=dropout(run),
+        launches="graphs" if "cuda-graphs" in run.traits else "compiled" if "compiled" in run.traits else "",
+        overlap=tuple(overlap),
+        experts="fused" if release else "",
+        reduction="" if before or "reduces-fp32" in run.traits else "bf16",
+    )
 
 
 def dropout(run: PublishedRun) -> bool:

@@ -16,7 +16,8 @@ from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
 from costmodel.search.layout import KEYS, RECOMPUTE, Layout, parse_layout
 from costmodel.search.placing import written_out
-from costmodel.search.workload import DTYPES, Workload
+from costmodel.search.precision import ALIASES, HALF, PRECISIONS
+from costmodel.search.workload import Workload
 from costmodel.studies.question import ask
 from costmodel.studies.validation import assumed
 from costmodel.studies.validation.machines import Machines, Place
@@ -100,12 +101,14 @@ class Preparing:
             tokens=1,
             dtype=dtype,
             recipe=assumed.recipe(run, dtype),
+            software=assumed.software(run),
         )
         workload = question.with_sequences(run.global_batch or 0)
         layout = self._layout(run, machine, taken)
         values = self._evaluate(run, workload, layout)
         if (
             not run.recompute
+            and "offload" not in run.traits
             and values["allocated"] > self.constants["full_recompute_limit"].value * values["memory_capacity"]
         ):
             taken.append("recomputation unstated: full, or the tensors would not fit")
@@ -123,12 +126,7 @@ class Preparing:
         return Prepared(run, workload, layout, tuple(taken), values)
 
     def _evaluate(self, run: PublishedRun, workload: Workload, layout: Layout) -> Mapping[str, Any]:
-        given = inputs(workload, layout, self.catalog)
-        if assumed.unfused(run):
-            given["score_bytes"] = self.constants["naive_score_bytes"].value
-        if assumed.dropout(run):
-            given["dropout_bytes"] = self.constants["dropout_bytes"].value
-        return call(math_module(workload).evaluate, given)
+        return call(math_module(workload).evaluate, inputs(workload, layout, self.catalog))
 
     def _layout(self, run: PublishedRun, machine: Machine, taken: list[str]) -> Layout:
         chips = run.chips or 0
@@ -154,7 +152,7 @@ class Preparing:
 
     def _for_placement(self, run: PublishedRun, machine: Machine) -> Workload:
         """The workload by which placements are compared."""
-        dtype = DTYPES[0]
+        dtype = HALF[0]
         return Workload(
             machine, self.shapes.model(run.model), run.sequence_length or 0, run.global_batch or 0, dtype, ""
         )
@@ -178,9 +176,10 @@ def _dtype(run: PublishedRun, machine: Machine, taken: list[str]) -> str:
         return "bf16"
     if run.precision == "16-bit":
         return "fp16" if machine.chip.name.startswith(("a100", "v100")) else "bf16"
-    if run.precision not in DTYPES:
+    name = ALIASES.get(run.precision, run.precision)
+    if name not in PRECISIONS:
         raise UnreadError(f"precision {run.precision}")
-    return run.precision
+    return name
 
 
 def _schedule(run: PublishedRun, taken: list[str]) -> tuple[int, str]:
