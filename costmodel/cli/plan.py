@@ -8,8 +8,26 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import MODEL, Batch, Dtype, On, Placement, Recipe, SequenceLength, Slices, Tokens, count
+from costmodel.cli.options import (
+    MODEL,
+    Attention,
+    Batch,
+    Dropout,
+    Dtype,
+    ExpertKernels,
+    Launches,
+    On,
+    Overlap,
+    Placement,
+    Recipe,
+    Reduction,
+    SequenceLength,
+    Slices,
+    Tokens,
+    count,
+)
 from costmodel.cli.progress import Progress
+from costmodel.cli.software import software_of
 from costmodel.report import Answer
 
 app = new_app()
@@ -34,6 +52,12 @@ def plan(
     tokens: Tokens = None,
     dtype: Dtype = None,
     recipe: Recipe = None,
+    attention: Attention = None,
+    dropout: Dropout = False,
+    launch: Launches = None,
+    overlap: Overlap = "dp",
+    expert_kernels: ExpertKernels = "plain",
+    reduce_in: Reduction = None,
     placement: Placement = "best",
     top: Annotated[int, count("--top", "COUNT", "How many of the fastest layouts to show.")] = 5,
 ) -> Answer:
@@ -52,6 +76,7 @@ def plan(
         tokens=tokens,
         dtype=dtype,
         recipe=recipe,
+        software=software_of(attention, dropout, launch, overlap, expert_kernels, reduce_in),
         placement=placement,
         top=top,
         catalog=catalog,

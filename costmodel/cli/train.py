@@ -8,7 +8,23 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import MODEL, Batch, Dtype, On, Recipe, SequenceLength, Slices, Tokens
+from costmodel.cli.options import (
+    MODEL,
+    Attention,
+    Batch,
+    Dropout,
+    Dtype,
+    ExpertKernels,
+    Launches,
+    On,
+    Overlap,
+    Recipe,
+    Reduction,
+    SequenceLength,
+    Slices,
+    Tokens,
+)
+from costmodel.cli.software import software_of
 from costmodel.report import Answer
 from costmodel.search.layout import KEYS
 
@@ -40,6 +56,12 @@ def train(
     tokens: Tokens = None,
     dtype: Dtype = None,
     recipe: Recipe = None,
+    attention: Attention = None,
+    dropout: Dropout = False,
+    launch: Launches = None,
+    overlap: Overlap = "dp",
+    expert_kernels: ExpertKernels = "plain",
+    reduce_in: Reduction = None,
 ) -> Answer:
     """Time, memory and money of a training step, item by item."""
     from costmodel.studies.train import train as study
@@ -54,5 +76,6 @@ def train(
         tokens=tokens,
         dtype=dtype,
         recipe=recipe,
+        software=software_of(attention, dropout, launch, overlap, expert_kernels, reduce_in),
         catalog=catalog,
     )

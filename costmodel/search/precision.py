@@ -11,8 +11,10 @@ from costmodel.errors import InputError
 
 
 class Precision(NamedTuple):
-    """`operand` is the format of what enters a weight product, `needs` the peaks without which a chip cannot do it, `said` tells
-    how numbers are scaled."""
+    """`operand` is the format of what enters a weight product, `needs` the peaks without which a chip cannot do it.
+
+    `said` tells how numbers are scaled.
+    """
 
     operand: str
     needs: tuple[str, ...]
@@ -26,7 +28,9 @@ PRECISIONS = {
     "fp8-delayed": Precision("fp8", ("bf16", "fp8"), "8 bits, one scale a tensor from the values of past steps"),
     "fp8-rowwise": Precision("fp8", ("bf16", "fp8"), "8 bits, one scale a row"),
     "fp8-block": Precision("fp8", ("bf16", "fp8"), "8 bits, one scale for 128 values, or for 128 x 128 weights"),
-    "mxfp8": Precision("fp8", ("bf16", "fp8", "fp4"), "8 bits, one scale for 32 values; chips that have 4 bits have it"),
+    "mxfp8": Precision(
+        "fp8", ("bf16", "fp8", "fp4"), "8 bits, one scale for 32 values; chips that have 4 bits have it"
+    ),
     "nvfp4": Precision("fp4", ("bf16", "fp4"), "4 bits, one scale for 16 values"),
 }
 """By the names of --dtype."""
@@ -75,6 +79,7 @@ def precision_inputs(chip: Chip, dtype: str, constants: Mapping[str, Number]) ->
     return {
         "linear_peak": chip.peak[operand].value,
         "linear_share": chip.attainable[_share(operand)].value,
+        "product_share": constants[f"product_share_{dtype}"].value if f"product_share_{dtype}" in constants else 1.0,
         "operand_bytes": ELEMENT_BYTES[operand],
         "cast_bytes": 0.0 if dtype in HALF else constants[f"cast_bytes_{dtype}"].value,
         "element_size": ELEMENT_BYTES[half_of(dtype)],

@@ -61,6 +61,15 @@ class Software:
         """Who launches kernels on that chip."""
         return self.launches or (LAUNCHES[0] if chip.kind == "gpu" else LAUNCHES[-1])
 
+    def said(self, chip: Chip) -> str:
+        """In a sentence."""
+        both = " and ".join({"tp": "tensor-parallel traffic", "dp": "gradients"}[word] for word in self.overlapped)
+        return (
+            f"code: {self.attention or ATTENTION[0]} attention{' with dropout' if self.dropout else ''} (--attention), "
+            f"{self.launched(chip)} launches (--launch), {both or 'nothing'} overlapped on purpose (--overlap), "
+            f"{self.experts or EXPERT_KERNELS[0]} kernels of experts (--expert-kernels)"
+        )
+
     def inputs(self, chip: Chip, constants: Mapping[str, Number], precise: bool) -> dict[str, float]:
         """As the equations take it; `precise` where products are in 16 bits. Raises InputError for a kernel that a chip lacks."""
         known = {name: number.value for name, number in constants.items()}
@@ -78,8 +87,7 @@ class Software:
             "expert_launches": 2.0 if precise else 4.0,
         }
         if self.attention:
-            kept = known["kept_score"] + (known["kept_score_dropout"] if self.dropout else 0.0)
-            found["score_bytes"] = kept if unfused else 0.0
+            found["score_bytes"] = known["kept_score"] if unfused else 0.0
         if self.dropout:
             found["dropout_bytes"] = known["dropout_bytes"]
         if self.reduction:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Literal
 
@@ -62,7 +62,7 @@ class Workload:
     dtype: str = "bf16"
     recipe: str = ""
     routing: Routing = Routing()
-    software: Software = Software()
+    software: Software = field(default_factory=Software)
 
     @property
     def has_experts(self) -> bool:
@@ -115,7 +115,7 @@ def default_recipe(chip: Chip, dtype: str) -> str:
     """The recipe of states where none is asked for: MaxText's on TPUs, Megatron-LM's for that precision elsewhere."""
     if chip.kind == "tpu":
         return "maxtext"
-    return "megatron-fp16" if dtype == "fp16" else "megatron-bf16"
+    return {"bf16": "megatron-bf16", "fp16": "megatron-fp16"}.get(dtype, "megatron-fp8")
 
 
 def check_model(model: Model) -> None:

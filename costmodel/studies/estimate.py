@@ -80,6 +80,8 @@ class Estimate:
     chip: str
     chips: int
     layout: Layout
+    dtype: str
+    software: str
     sequence_length: int
     global_batch: int
     step_time_s: float
@@ -189,6 +191,7 @@ class Estimate:
             "mfu": self.mfu,
             "mfu_causal": self.mfu_causal,
             "hfu": self.hfu,
+            "dtype": self.dtype,
             "recipe": self.recipe.name,
             "allocated_bytes": self.allocated_bytes,
             "reserved_bytes": self.reserved_bytes,
@@ -224,6 +227,8 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         chip=machine.chip.name,
         chips=machine.chips,
         layout=layout,
+        dtype=workload.dtype,
+        software=workload.software.said(machine.chip),
         sequence_length=workload.sequence_length,
         global_batch=workload.global_batch,
         step_time_s=values["step_time"],

@@ -18,6 +18,7 @@ from costmodel.studies.explanations import ExplainAnswer, Form, Quantities, Regi
 if TYPE_CHECKING:
     from costmodel.catalog.entries import Model
     from costmodel.search.layout import Layout
+    from costmodel.search.software import Software
     from costmodel.symbolic import Axis, EquationSystem
     from costmodel.symbolic.point import Point
 
@@ -62,6 +63,7 @@ def explain(
     batch: int | str | None = None,
     dtype: str | None = None,
     recipe: str | None = None,
+    software: Software | None = None,
     group: int | None = None,
     axes: str | None = None,
     stride: int = 1,
@@ -83,7 +85,8 @@ def explain(
         sequence_length: tokens of a sequence.
         batch: sequences of a step, or tokens with a suffix such as `16M`.
         dtype: of the elements.
-        recipe: of a training step, as `train` takes it.
+        recipe: of a training step, as `train` takes it; so is `software`.
+        software: see `recipe`.
         group: ranks of a collective's group; `axes` and `stride` as `collective` takes them.
         axes: see `group`.
         stride: see `group`.
@@ -117,7 +120,9 @@ def explain(
     elif subject == "model":
         found = _model_inputs(model, sequence_length, opened)
     else:
-        found = _training_inputs(model, on, layout, slices, sequence_length, batch, dtype, recipe, opened, subject)
+        found = _training_inputs(
+            model, on, layout, slices, sequence_length, batch, dtype, recipe, software, opened, subject
+        )
     kind, inputs, said, notes = found
     system, looped = _system_with(subject, name, kind)
     point = _point(system, looped, name, inputs, only)
@@ -248,6 +253,7 @@ def _training_inputs(
     batch: int | str | None,
     dtype: str | None,
     recipe: str | None,
+    software: Software | None,
     catalog: Catalog,
     subject: str,
 ) -> _Inputs:
@@ -269,6 +275,7 @@ def _training_inputs(
         tokens=None,
         dtype=dtype,
         recipe=recipe,
+        software=software,
     )
     workload, chosen = settle(question, layout, catalog)
     said = f"{workload.model.name} on {machine.name_as_typed}"

@@ -14,6 +14,7 @@ from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import Layout
+from costmodel.search.software import Software
 from costmodel.studies.estimate import TIME_ITEMS, Estimate, estimate
 from costmodel.studies.question import Question, ask, require_legal, searched
 from costmodel.studies.ties import TIE
@@ -202,6 +203,7 @@ def plan(
     tokens: int | str | None = None,
     dtype: str | None = None,
     recipe: str | None = None,
+    software: Software | None = None,
     placement: str = BEST,
     top: int = 5,
     catalog: Catalog | Path | None = None,
@@ -225,6 +227,7 @@ def plan(
         tokens=tokens,
         dtype=dtype,
         recipe=recipe,
+        software=software,
     )
     question = replace(question, placement=placement)
     start = perf_counter()

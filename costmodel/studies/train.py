@@ -17,6 +17,7 @@ from costmodel.search.grid import Grid, search
 from costmodel.search.layout import Layout, parse_layout, recomputed
 from costmodel.search.nearest import Change, changes_that_fit, nearest_legal
 from costmodel.search.placing import on_fastest_placement, written_out
+from costmodel.search.software import Software
 from costmodel.search.workload import Workload
 from costmodel.studies.estimate import Estimate, estimate
 from costmodel.studies.question import Question, ask, batches, require_legal, searched
@@ -109,6 +110,7 @@ def train(
     tokens: int | str | None = None,
     dtype: str | None = None,
     recipe: str | None = None,
+    software: Software | None = None,
     catalog: Catalog | Path | None = None,
 ) -> TrainAnswer:
     """The cost of a training step of each model on a machine.
@@ -122,8 +124,9 @@ def train(
         sequence_length: tokens of a sequence.
         batch: sequences of a step, or tokens with a suffix such as `16M`.
         tokens: of the whole run, for days and money.
-        dtype: bf16 or fp16.
+        dtype: of the weight products: bf16, fp16, fp8, fp8-delayed, fp8-rowwise, fp8-block, mxfp8 or nvfp4.
         recipe: what framework and optimizer store of a weight, a name in hardware/recipes such as `torchtitan-fsdp2`.
+        software: the code: attention kernel, who launches kernels, what overlaps on purpose, kernels of experts.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
 
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
@@ -146,6 +149,7 @@ def train(
             tokens=tokens,
             dtype=dtype,
             recipe=recipe,
+            software=software,
         )
         workload, chosen = settle(question, layout, opened)
         found.append(estimate(workload, chosen, opened, question.train_tokens))
@@ -280,7 +284,8 @@ def assumptions(found: Estimate) -> tuple[str, ...]:
     """What every estimate of this kind takes for given, with dates."""
     price = found.price
     lines = [
-        f"bf16 or fp16 matrix products at the share of peak that training sustains ({found.chip}); see `costmodel hardware show {found.chip}`",
+        f"weight products in {found.dtype} at the share of peak that training sustains ({found.chip}); see `costmodel hardware show {found.chip}`",
+        found.software,
         found.recipe.said(),
         "step interval: all communication hidden where it can be, to none hidden; not an error bar",
         "failures, restarts and checkpoints by hardware/assumptions/reliability.yaml; goodput from the worst to the best fleets",

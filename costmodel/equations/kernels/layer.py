@@ -131,9 +131,7 @@ class LayerCompute(Chapter):
     shared_backward = equation(seconds, 2 * shared_forward, "the same, backward: two products for each")
     launching = part(HostLaunches, shared=True)
     forward_work = equation(seconds, matmul_forward + attention_forward + elementwise_forward, "kernels of a layer")
-    backward_work = equation(
-        seconds, matmul_backward + attention_backward + elementwise_backward, "the same, backward"
-    )
+    backward_work = equation(seconds, matmul_backward + attention_backward + elementwise_backward, "the same, backward")
     forward_compute = equation(
         seconds,
         smooth_largest(forward_work, launching.host_forward),

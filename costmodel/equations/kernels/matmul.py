@@ -193,10 +193,11 @@ class LayerMatmuls(Chapter):
     peak = given(flop_per_second, "dense peak of the chip in 16 bits", owner="chip")
     matmul_share = given(count, "share of it that large products sustain in training", owner="chip")
     element_size = layout.element_size
-    linear_peak = given(
-        flop_per_second, "dense peak of the chip at the precision of the weight products", owner="chip"
-    )
+    linear_peak = given(flop_per_second, "dense peak of the chip at the precision of the weight products", owner="chip")
     linear_share = given(count, "share of it that large products sustain in training", owner="chip")
+    product_share = given(
+        count, "share of peak of this kind of product over that of the best at its precision", owner="workload"
+    )
     operand_bytes = given(bytes_, "an element that enters a weight product", owner="workload")
     expert_product_factor = given(
         count, "measured time of grouped products over that of one large product", owner="assumption"
@@ -225,7 +226,7 @@ class LayerMatmuls(Chapter):
         groups=matrices,
         operand_size=select(low > 0, operand_bytes, element_size),
         peak=select(low > 0, linear_peak, peak),
-        matmul_share=select(low > 0, linear_share, matmul_share),
+        matmul_share=select(low > 0, linear_share * product_share, matmul_share),
     )
     taken = equation(
         seconds,
@@ -235,7 +236,9 @@ class LayerMatmuls(Chapter):
 
     # Casts
     cast_bytes = given(
-        bytes_, "of an element cast for a weight product: read, its scale found, written; 0 in 16 bits", owner="workload"
+        bytes_,
+        "of an element cast for a weight product: read, its scale found, written; 0 in 16 bits",
+        owner="workload",
     )
     cast_traffic_factor = given(count, "measured traffic over that of perfectly fused kernels", owner="assumption")
     cast_rate = equation(
@@ -244,7 +247,9 @@ class LayerMatmuls(Chapter):
         "of the bytes of perfectly fused casts",
     )
     casts = equation(
-        count, present * low * select(routed > 0, expert_path_factor, 1), "of each product, in the time of separate ones"
+        count,
+        present * low * select(routed > 0, expert_path_factor, 1),
+        "of each product, in the time of separate ones",
     )
     cast_elements = equation(count, casts * matrices * product_rows * features_in, "inputs of each product, cast once")
     cast_gradients = equation(

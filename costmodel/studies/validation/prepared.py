@@ -91,6 +91,8 @@ class Preparing:
                 run.network.slice_named,
             )
         )
+        if for_memory and "fp4" in run.precision:
+            raise UnreadError("what products in 4 bits keep")
         dtype = "bf16" if for_memory and "fp8" in run.precision else _dtype(run, machine, taken)
         question = ask(
             model,
@@ -105,7 +107,7 @@ class Preparing:
         )
         workload = question.with_sequences(run.global_batch or 0)
         layout = self._layout(run, machine, taken)
-        values = self._evaluate(run, workload, layout)
+        values = self._evaluate(workload, layout)
         if (
             not run.recompute
             and "offload" not in run.traits
@@ -113,7 +115,7 @@ class Preparing:
         ):
             taken.append("recomputation unstated: full, or the tensors would not fit")
             layout = replace(layout, recompute="full")
-            values = self._evaluate(run, workload, layout)
+            values = self._evaluate(workload, layout)
         elif not run.recompute:
             taken.append(f"recomputation unstated: {layout.recompute}")
         broken = [
@@ -125,7 +127,7 @@ class Preparing:
             raise UnreadError(f"an illegal layout: {broken[0]}")
         return Prepared(run, workload, layout, tuple(taken), values)
 
-    def _evaluate(self, run: PublishedRun, workload: Workload, layout: Layout) -> Mapping[str, Any]:
+    def _evaluate(self, workload: Workload, layout: Layout) -> Mapping[str, Any]:
         return call(math_module(workload).evaluate, inputs(workload, layout, self.catalog))
 
     def _layout(self, run: PublishedRun, machine: Machine, taken: list[str]) -> Layout:
@@ -142,6 +144,7 @@ class Preparing:
             f"sp={int(_sequence_parallel(run, tp))} recompute={_recompute(run, taken)}",
             f"schedule={schedule}" if schedule else "",
             f"cp={cp} cp_type={_context(run, machine)}" if cp > 1 else "",
+            f"shard={run.shard_group}" if zero and 0 < run.shard_group < dp * cp else "",
             f"ep={run.ep}" if run.ep > 1 and "ep" in KEYS else "",
         ]
         placement = "best" if machine.is_torus else ""
