@@ -19,7 +19,7 @@ from typing import Any
 from zlib import crc32
 
 from costmodel.catalog.catalog import Catalog
-from costmodel.catalog.entries import Chip
+from costmodel.catalog.entries import Chip, Number
 from costmodel.errors import InputError
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
@@ -60,15 +60,15 @@ FULL_WEIGHT = 30
 """Rows of a source beyond which more of them weigh less."""
 DOUBT = 0.1
 """Of the share that is expected beforehand, as a share of it."""
-STEPS = [0.01 * n for n in range(-40, 41)]
-"""Logarithms of the factors on the present shares that are tried."""
-COARSE = 10
-"""Every so many of them is evaluated; a step's time is so smooth in the share that those between are interpolated."""
+TRIED = [n / 100 for n in range(40, 141)]
+"""Shares that are tried."""
+STEPS = [0.1 * n for n in range(-5, 6)]
+"""Logarithms of the factors on the present share at which steps are evaluated; they are so smooth in it that all else is interpolated."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A row that is predicted: the logarithm of predicted over measured at every coarse step of the share."""
+    """A row that is predicted: the logarithm of predicted over measured at every step of the share."""
 
     id: str
     source: str
@@ -78,7 +78,7 @@ class Case:
 
     def logarithm(self, step: float) -> float:
         """Of predicted over measured, with the shares exp(step) times as large."""
-        place = (step - STEPS[0]) / (STEPS[COARSE] - STEPS[0])
+        place = (step - STEPS[0]) / (STEPS[1] - STEPS[0])
         low = min(max(int(place), 0), len(self.logarithms) - 2)
         return self.logarithms[low] + (place - low) * (self.logarithms[low + 1] - self.logarithms[low])
 
@@ -130,17 +130,17 @@ def cases(catalog: Catalog) -> list[Case]:
         kind = kinds.get(one.workload.machine.chip.name)
         if measured and kind:
             given = inputs(one.workload, one.layout, preparing.catalog)
-            times = at_coarse_steps(math_module(one.workload).evaluate, given)
+            times = at_steps(math_module(one.workload).evaluate, given)
             chip = one.workload.machine.chip.name
             found.append(Case(run.id, run.source, kind, chip, tuple(math.log(time / measured) for time in times)))
     return found
 
 
-def at_coarse_steps(evaluate: Callable[..., Mapping[str, Any]], given: Mapping[str, float]) -> list[float]:
-    """The step time with every coarse step of the share."""
+def at_steps(evaluate: Callable[..., Mapping[str, Any]], given: Mapping[str, float]) -> list[float]:
+    """The step time with every step of the share."""
     return [
         call(evaluate, {**given, **{name: given[name] * math.exp(step) for name in SHARES}})["step_time"]
-        for step in STEPS[::COARSE]
+        for step in STEPS
     ]
 
 
@@ -154,14 +154,15 @@ def fit_one(found: Sequence[Case], rows: Mapping[str, int], kind: str, catalog: 
     """The share with the smallest loss: pseudo-Huber in the logarithm, and a pull to what is expected beforehand."""
     now, before = present(kind, catalog), expected(kind, catalog)
 
-    def loss(step: float) -> float:
-        pull = ((math.log(now / before) + step) / DOUBT) ** 2 / 2
+    def loss(share: float) -> float:
+        pull = (math.log(share / before) / DOUBT) ** 2 / 2
+        step = math.log(share / now)
         return pull + sum(
             min(1.0, FULL_WEIGHT / rows[case.source]) * (math.hypot(1, case.logarithm(step) / SCALE) - 1)
             for case in found
         )
 
-    return now * math.exp(min(STEPS, key=loss))
+    return min(TRIED, key=loss)
 
 
 def present(kind: str, catalog: Catalog) -> float:
@@ -209,6 +210,8 @@ def write(chip: Chip, share: float, *, measured: bool) -> None:
         if name not in chip.attainable:
             continue
         inside = chip.attainable[kernel]
+        if not isinstance(inside, Number):
+            raise InputError(f"{chip.name}: {kernel} is not known")
         older = name == "training_attention_older_kernel"
         value = inside.value * share / (OLDER_KERNEL if older else 1)
         confidence = "fitted" if measured and inside.confidence != "guess" else "near"
