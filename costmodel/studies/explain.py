@@ -27,7 +27,7 @@ SUBJECTS = {
     "buckets": "gradients reduced in buckets behind the backward pass (DDP)",
     "offload": "states, weights or activations of a step kept by the host",
     "collective": "the collectives of a group of ranks, by every algorithm",
-    "model": "parameters and FLOPs of a model",
+    "model": "parameters, FLOPs and KV cache of a model",
 }
 
 
@@ -68,6 +68,7 @@ def explain(
     depth: int | None = None,
     rows: Mapping[str, str] | None = None,
     only: Sequence[str] = (),
+    values: Mapping[str, float | str] | None = None,
     form: Form = "text",
     catalog: Catalog | Path | None = None,
 ) -> ExplainAnswer:
@@ -90,21 +91,24 @@ def explain(
         depth: how many definitions to go down; 2 with numbers and 1 without, by default.
         rows: the row to look at, by axis, such as {"matmul": "ffn_in"}; where none is given, the one with the largest value.
         only: instead of the tree, the quantity as an expression of these others along the branches taken.
+        values: numbers in place of the answer's, in SI units or as texts such as `2.2s`: inputs, or quantities whose formula
+            then does not count, such as {"step_time": "2.2s"} of a measured step. Alone they do where they are all that is needed.
         form: of the tree in `tables()`: text, latex or markdown.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
 
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
 
     """
+    from costmodel.studies.replaced import replace_numbers
     from costmodel.symbolic.explain import definition, tree
+    from costmodel.symbolic.text import plain
 
     opened = Catalog.of(catalog)
     subject, name = _resolved(quantity, "model" if on is None and model is not None else "training")
     _check_subject(subject, model, on, size, group, axes)
     if recipe is not None and subject not in OF_A_STEP:
         raise InputError("--recipe is of a training step, such as `explain step_time llama-3-70b --on dgx-h100:512`")
-    numbers = model is not None or on is not None
-    if not numbers:
+    if model is None and on is None and not values:
         if only or rows:
             raise InputError(
                 f"--only and --row need numbers: say what {subject}.{name} is of, {_HOW['training' if subject in OF_A_STEP else subject]}"
@@ -112,14 +116,25 @@ def explain(
         system, looped = _system_with(subject, name)
         told = definition(system, name, 1 if depth is None else depth, looped)
         return ExplainAnswer(f"{subject}.{name}", told, form=form)
-    if subject == "collective":
+    found: _Inputs
+    if model is None and on is None:
+        found = (None, {}, "the numbers given", ())
+    elif subject == "collective":
         found = _collective_inputs(name, on, size, slices, dtype, opened, group=group, axes=axes, stride=stride)
     elif subject == "model":
-        found = _model_inputs(model, sequence_length, opened)
+        found = _model_inputs(model, sequence_length, dtype, opened)
     else:
         found = _training_inputs(model, on, layout, slices, sequence_length, batch, dtype, recipe, opened, subject)
     kind, inputs, said, notes = found
     system, looped = _system_with(subject, name, kind)
+    if values:
+        system, replaced = replace_numbers(system, looped, values, name)
+        inputs = {**inputs, **replaced}
+        notes = (*notes, *(f"set: {e} = {plain(value, system[e].unit.label)}" for e, value in replaced.items()))
+        missing = [] if model or on else [e.name for e in system.inputs([name]) if e.name not in inputs]
+        if missing:
+            more = f"{', '.join(missing[:8])}{' and others' if len(missing) > 8 else ''}"
+            raise InputError(f"{subject}.{name} also needs {more}: --set them too, or name {_NAMED[subject]}")
     point = _point(system, looped, name, inputs, only)
     title = f"{subject}.{name} of {said}"
     try:
@@ -132,7 +147,7 @@ def explain(
 
 _COUNTS = (
     *("parameters", "active_parameters", "active_parameters_without_embedding"),
-    *("forward_flops", "training_flops", "training_flops_causal"),
+    *("forward_flops", "training_flops", "training_flops_causal", "cache_per_token", "cache_per_sequence"),
 )
 _FEW = {
     "run": (
@@ -148,6 +163,10 @@ _FEW = {
 }
 OF_A_STEP = ("training", *_FEW)
 """Subjects whose numbers are those of a model on a machine."""
+_NAMED = dict.fromkeys(OF_A_STEP, "a model and a machine") | {
+    "collective": "a payload and a machine",
+    "model": "a model",
+}
 _HOW = {
     "training": "such as `llama-3-70b --on dgx-h100:512`",
     "collective": "such as `--size 1GiB --on dgx-h100:512`",
@@ -167,6 +186,7 @@ def _systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
         from costmodel.equations.collectives.group_on_torus import CollectivesOnTorus
 
         return [(CollectivesOnSwitches.system, ()), (CollectivesOnTorus.system, ())]
+    from costmodel.equations.model.cache import KeyValueCache
     from costmodel.equations.model.flops import Flops
     from costmodel.equations.model.parameters import Parameters
     from costmodel.symbolic import EquationSystem
@@ -183,10 +203,10 @@ def _systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
         from costmodel.equations.parallelism.offload import StageOffload
 
         return [(StageOffload.system, ())] * 2
-    both = EquationSystem("model")
-    both.include(Parameters.system)
-    both.include(Flops.system)
-    return [(both, ())]
+    made_of = EquationSystem("model")
+    for chapter in (Parameters, Flops, KeyValueCache):
+        made_of.include(chapter.system)
+    return [(made_of, ())]
 
 
 def _resolved(text: str, likely: str) -> tuple[str, str]:
@@ -232,7 +252,7 @@ def _check_subject(subject: str, model: object, on: object, size: object, group:
         raise InputError("what a model is made of needs a model and no machine, " + _HOW["model"])
 
 
-_Inputs = tuple[int, Mapping[str, Any], str, tuple[str, ...]]
+_Inputs = tuple[int | None, Mapping[str, Any], str, tuple[str, ...]]
 """Which system, its inputs, what they are the numbers of, and what was assumed."""
 
 
@@ -298,7 +318,7 @@ def _collective_inputs(
     axes: str | None,
     stride: int,
 ) -> _Inputs:
-    from costmodel.catalog.units import ELEMENT_BYTES, parse_size
+    from costmodel.catalog.units import parse_size
     from costmodel.studies.collective import DTYPE, ROUTED
     from costmodel.studies.timings import Group, inputs
     from costmodel.topology.machine import parse_machine
@@ -306,8 +326,7 @@ def _collective_inputs(
     if name.startswith(ROUTED):
         raise InputError(f"{name} depends on a router: it is explained in symbols alone, without --size and --on")
     elements = (dtype or DTYPE).lower()
-    if elements not in ELEMENT_BYTES:
-        raise InputError.unknown("dtype", elements, ELEMENT_BYTES)
+    _element_bytes(elements)
     machine = parse_machine(on, slices, catalog)
     ranks = Group.of(machine, group=group, axes=axes, stride=stride)
     payload = parse_size(str(size))
@@ -315,16 +334,26 @@ def _collective_inputs(
     return int(machine.is_torus), inputs(payload, ranks, elements, None), said, tuple(machine.notes)
 
 
-def _model_inputs(model: Any, sequence_length: int | str | None, catalog: Catalog) -> _Inputs:
+def _model_inputs(model: Any, sequence_length: int | str | None, dtype: str | None, catalog: Catalog) -> _Inputs:
     from costmodel.catalog.resolve import resolve_model
     from costmodel.catalog.shape import equation_inputs
     from costmodel.catalog.units import parse_count
+    from costmodel.studies.models import CACHE_DTYPE
 
     shape = resolve_model(model, catalog) if isinstance(model, str) else model
     length = sequence_length or int(catalog.assumptions("workload")["sequence_length"].value)
-    inputs = equation_inputs(shape) | {"sequence_length": parse_count(str(length), "sequence length")}
-    note = f"sequences of {inputs['sequence_length']:,} tokens, where that matters"
+    tokens, cached = parse_count(str(length), "sequence length"), (dtype or CACHE_DTYPE).lower()
+    inputs = equation_inputs(shape) | {"sequence_length": tokens, "cache_value_bytes": _element_bytes(cached)}
+    note = f"sequences of {tokens:,} tokens, a cache in {cached}, where that matters"
     return 0, inputs, shape.name, (note,)
+
+
+def _element_bytes(dtype: str) -> float:
+    from costmodel.catalog.units import ELEMENT_BYTES
+
+    if dtype not in ELEMENT_BYTES:
+        raise InputError.unknown("dtype", dtype, ELEMENT_BYTES)
+    return ELEMENT_BYTES[dtype]
 
 
 def _point(
@@ -336,7 +365,10 @@ def _point(
     from costmodel.symbolic.point import Point
 
     kept = [_named(system, text) for text in only]
-    return Point(system, call(compile_math(system, [name, *kept], looped=looped), inputs), looped)
+    try:
+        return Point(system, call(compile_math(system, [name, *kept], looped=looped), inputs), looped)
+    except ArithmeticError as error:
+        raise InputError(f"{name} cannot be worked out with these numbers: {error}") from None
 
 
 def _named(system: EquationSystem, text: str) -> str:
