@@ -138,11 +138,9 @@ def parse_measure(text: str, si: str, what: str) -> float:
 
     The base unit is meant where none is given; a count takes the suffixes of `parse_count`. Raises InputError for anything else.
     """
-    units = next((units for base, units in QUANTITIES.values() if base == (si or "count")), {})
-    prefixes: dict[str, float] = {"": 1, **_DECIMAL, **_BINARY} | ({} if si else {"K": 1000, "B": 10**9})
-    factors: dict[str, float] = (
-        dict(units) if si and units else {f"{prefix}{si}": factor for prefix, factor in prefixes.items()}
-    )
+    units = next((units for base, units in QUANTITIES.values() if si and base == si), {})
+    prefixes = {"": 1, **_DECIMAL, **_BINARY, **({} if si else {"K": 1000, "B": 10**9})}
+    factors = units or {f"{prefix}{si}": float(factor) for prefix, factor in prefixes.items()}
     example = f"a number such as {f'2.5 {si}' if si else '16M or 0.5'}"
     amount, _, per = text.strip().partition(" 1/")
     zero = re.fullmatch(r"\+?(?:0+\.?0*|\.0+)\s*(?P<unit>[^\d.\s].*)?", amount)

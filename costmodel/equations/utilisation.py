@@ -55,7 +55,9 @@ class Utilisation(Chapter):
         step_tokens * (work.training_flops_causal + rerun_flops),
         "of a step, attention causal, recomputation counted",
     )
-    chip_rate = equation(flop_per_second, model_flops / (step_time * chips), "model FLOP a second and chip")
+    chip_rate = equation(
+        flop_per_second, tokens_per_second * work.training_flops / chips, "model FLOP a second and chip"
+    )
     mfu = equation(
         count,
         chip_rate / peak,
@@ -64,7 +66,7 @@ class Utilisation(Chapter):
     )
     mfu_causal = equation(
         count,
-        step_tokens * work.training_flops_causal / (step_time * chips * peak),
+        tokens_per_second * work.training_flops_causal / (chips * peak),
         "the same with attention counted causal",
     )
     hfu = equation(
