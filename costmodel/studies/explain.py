@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import EquationError, InputError, nearest
 from costmodel.studies.explanations import ExplainAnswer, Form, Quantities, Regime
+from costmodel.studies.subjects import COUNTS, FEW, OF_A_STEP, SUBJECTS, systems
 
 if TYPE_CHECKING:
     from costmodel.catalog.entries import Model
@@ -21,31 +22,22 @@ if TYPE_CHECKING:
     from costmodel.symbolic import Axis, EquationSystem
     from costmodel.symbolic.point import Point
 
-SUBJECTS = {
-    "training": "one training step, time and memory",
-    "run": "what a training run takes, as if nothing failed and with failures",
-    "buckets": "gradients reduced in buckets behind the backward pass (DDP)",
-    "offload": "states, weights or activations of a step kept by the host",
-    "collective": "the collectives of a group of ranks, by every algorithm",
-    "model": "parameters, FLOPs and KV cache of a model",
-}
-
 
 def quantities() -> Quantities:
     """The quantities that answer something by themselves; all that they are made of can be explained too."""
     from costmodel.equations.collectives.group_on_switches import ALGORITHMS_ON_SWITCHES
     from costmodel.equations.evaluation import reported
 
-    training, _ = _systems("training")[0]
+    training, _ = systems("training")[0]
     names: dict[str, Iterable[str]] = {
         "training": [name for name in reported(training) if not name.startswith("rule_")],
         "collective": ALGORITHMS_ON_SWITCHES,
-        "model": _COUNTS,
+        "model": COUNTS,
     }
-    names |= _FEW
+    names |= FEW
     rows = []
     for subject, chosen in names.items():
-        system, _ = _systems(subject)[0]
+        system, _ = systems(subject)[0]
         rows += [(subject, e.name, e.unit.label, e.meaning) for e in map(system.__getitem__, chosen)]
     return Quantities(tuple(rows), SUBJECTS)
 
@@ -145,24 +137,6 @@ def explain(
     return ExplainAnswer(title, told, found_regime, notes, form)
 
 
-_COUNTS = (
-    *("parameters", "active_parameters", "active_parameters_without_embedding"),
-    *("forward_flops", "training_flops", "training_flops_causal", "cache_per_token", "cache_per_sequence"),
-)
-_FEW = {
-    "run": (
-        *("run_time", "cost", "energy", "mtbf", "checkpoint_interval", "goodput"),
-        *("run_time_with_failures", "cost_with_failures", "energy_with_failures"),
-    ),
-    "buckets": ("reduced", "exposed", "exposed_without_no_sync", "best_bucket"),
-    "offload": (
-        *("exposed", "exposed_delayed", "slower", "freed", "tokens_for_copies", "tokens_for_all", "drive_update"),
-        *("optimizer_on_host", "all_on_host", "weights_exposed", "weights_needed", "activations_exposed"),
-        "activations_needed",
-    ),
-}
-OF_A_STEP = ("training", *_FEW)
-"""Subjects whose numbers are those of a model on a machine."""
 _NAMED = dict.fromkeys(OF_A_STEP, "a model and a machine") | {
     "collective": "a payload and a machine",
     "model": "a model",
@@ -174,41 +148,6 @@ _HOW = {
 }
 
 
-def _systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
-    """The systems of a subject and the axes that their values are lists along: on switches first, then on a torus."""
-    if subject == "training":
-        from costmodel.equations.axes import INNER_AXES
-        from costmodel.equations.evaluation import STEPS
-
-        return [(STEPS[kind].system, INNER_AXES) for kind in ("switches", "torus")]
-    if subject == "collective":
-        from costmodel.equations.collectives.group_on_switches import CollectivesOnSwitches
-        from costmodel.equations.collectives.group_on_torus import CollectivesOnTorus
-
-        return [(CollectivesOnSwitches.system, ()), (CollectivesOnTorus.system, ())]
-    from costmodel.equations.model.cache import KeyValueCache
-    from costmodel.equations.model.flops import Flops
-    from costmodel.equations.model.parameters import Parameters
-    from costmodel.symbolic import EquationSystem
-
-    if subject == "run":
-        from costmodel.equations.economics import Economics
-
-        return [(Economics.system, ())] * 2
-    if subject == "buckets":
-        from costmodel.equations.parallelism.buckets import StageBuckets
-
-        return [(StageBuckets.system, ())] * 2
-    if subject == "offload":
-        from costmodel.equations.parallelism.offload import StageOffload
-
-        return [(StageOffload.system, ())] * 2
-    made_of = EquationSystem("model")
-    for chapter in (Parameters, Flops, KeyValueCache):
-        made_of.include(chapter.system)
-    return [(made_of, ())]
-
-
 def _resolved(text: str, likely: str) -> tuple[str, str]:
     """Subject and name of a quantity, the likely subject before others; raises InputError with the nearest ones."""
     wanted = text.strip().replace("-", "_")
@@ -218,7 +157,7 @@ def _resolved(text: str, likely: str) -> tuple[str, str]:
     places = [subject] if dot else sorted(SUBJECTS, key=lambda place: place != likely)
     choices = []
     for place in places:
-        known = [known for system, _ in _systems(place) for known in system.equations]
+        known = [known for system, _ in systems(place) for known in system.equations]
         if name in known:
             return place, name
         choices += [other if place == "training" and not dot else f"{place}.{other}" for other in known]
@@ -229,13 +168,13 @@ def _resolved(text: str, likely: str) -> tuple[str, str]:
 
 def _system_with(subject: str, name: str, kind: int | None = None) -> tuple[EquationSystem, tuple[Axis, ...]]:
     """The system of a kind of machine, or the first that has the quantity."""
-    systems = _systems(subject)
+    kinds = systems(subject)
     if kind is None:
-        return next(found for found in systems if name in found[0].equations)
-    system = systems[kind][0]
+        return next(found for found in kinds if name in found[0].equations)
+    system = kinds[kind][0]
     if name not in system.equations:
         raise InputError.unknown("quantity of this kind of machine", name, system.equations)
-    return systems[kind]
+    return kinds[kind]
 
 
 def _check_subject(subject: str, model: object, on: object, size: object, group: object, axes: object) -> None:
@@ -303,6 +242,8 @@ def _training_inputs(
         given = bucket_inputs(workload, chosen, evaluate(workload, chosen, catalog), catalog)
     elif subject == "offload":
         given = offload_inputs(workload, given, evaluate(workload, chosen, catalog), catalog)
+    elif subject == "traffic":
+        given = {**given, **evaluate(workload, chosen, catalog)}
     return int(machine.is_torus), given, said, (f"layout: {chosen}", *assumed)
 
 
