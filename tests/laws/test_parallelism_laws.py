@@ -1,7 +1,7 @@
 """Laws of parallelism that compare steps with one another, each under the conditions that its text states.
 
-Where each law is: 24 to 29, 33 to 36, 39 and 40 in `test_training_laws` too. 30, that sharding inside groups of replicas is FSDP
-where there is one group, waits for such groups in a layout. 37, that one expert which all tokens take is a dense layer, is in
+Where each law is: 24 to 29, 33 to 36, 39 and 40 in `test_training_laws` too. 30 is of volumes alone, as no layout has groups of
+replicas that share weights inside (HSDP). 37, that one expert which all tokens take is a dense layer, is in
 `tests/equations/model/test_parameters` as far as counts go. 38, of kernels, is in `tests/equations/kernels`. Units, of 40, are in
 `tests/equations/test_every_chapter`; forms against execution are in `tests/equations/parallelism`.
 """
@@ -64,6 +64,20 @@ def test_28_zero_3_sends_half_as_much_again_as_ddp(case, times):
 def test_29_zero_on_one_data_parallel_rank_sends_nothing(case, zero):
     found = sent(case.laid(tp=case.layout.chips, dp=1, zero=zero))
     assert found["sent_dp"] == found["sent_fsdp"] == 0
+
+
+@few
+@given(cases(least_dp=2), st.integers(1, 64))
+def test_30_shards_in_groups_of_replicas_are_fsdp_with_one_group_and_ddp_with_groups_of_one(case, groups):
+    """FSDP of the weights inside a group, then an all-reduce of a shard across groups; no rank inside sends more than all do."""
+    shared, whole = case.laid(zero=3), case.laid(zero=0)
+    ranks, weights = case.layout.dp, case()["heaviest_stage"]
+    inside = sent(shared, replicas=ranks)["sent_fsdp"]
+    assert sent(shared, replicas=1)["sent_fsdp"] == 0
+    assert sent(whole, replicas=1, heaviest_stage=weights / ranks)["sent_dp"] == 0
+    across = sent(whole, replicas=groups, heaviest_stage=weights / ranks)["sent_dp"]
+    assert across == pytest.approx(sent(whole, replicas=groups)["sent_dp"] / ranks, rel=ROUNDING)
+    assert inside <= sent(shared, replicas=ranks * groups)["sent_fsdp"] * (1 + ROUNDING)
 
 
 @few

@@ -88,8 +88,9 @@ def test_25_degrees_multiply_out_to_the_chips(case):
 @few
 @given(st.data())
 def test_26_model_flops_do_not_depend_on_the_layout(data):
-    case = data.draw(cases(least_dp=2))
-    other = case.laid(tp=1, pp=1, dp=case.layout.chips, virtual_stages=1, schedule="1f1b", recompute="full", zero=3)
+    case = data.draw(cases(least_dp=2, most_cp=4))
+    plain = {"cp": 1, "cp_type": "ring", "virtual_stages": 1, "schedule": "1f1b", "recompute": "full", "zero": 3}
+    other = case.laid(tp=1, pp=1, dp=case.layout.chips, **plain)
     assert other()["model_flops"] == case()["model_flops"]
 
 
