@@ -8,7 +8,7 @@ from itertools import combinations
 from math import log2
 from typing import TYPE_CHECKING, Any
 
-from costmodel.search.grid import DEGREES, Grid
+from costmodel.search.grid import Grid
 from costmodel.search.layout import Layout, default_placement
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
 
     choices = grid.candidates
     degrees = grid.degrees
-    distance = sum(np.abs(np.log2(degrees[name] / getattr(wanted, name))) for name in DEGREES)
+    distance = sum(np.abs(np.log2(degree / getattr(wanted, name))) for name, degree in degrees.items())
     along = (
         [abs(log2(size / wanted.micro_batch_size)) for size in choices.micro_batches],
         [abs(log2(v / wanted.virtual_stages)) + (schedule != wanted.schedule) for schedule, v in choices.schedules],
@@ -48,15 +48,18 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
 
 
 def legal_degrees(grid: Grid, wanted: Layout) -> dict[str, list[int]]:
-    """What tp, cp and pp can be where the `wanted` one is in no legal layout of the grid; cp with the way to share that is wanted."""
+    """What degrees can be where the `wanted` one is in no legal layout of the grid; cp with the way to share that is wanted.
+
+    dp is left out, which is what the others leave.
+    """
     shared = grid.legal
     if wanted.cp > 1 and wanted.cp_type in grid.candidates.cp_types:
         shared = shared[..., [grid.candidates.cp_types.index(wanted.cp_type)], :]
     found = {}
-    for name in DEGREES[:3]:
+    for name, degrees in grid.degrees.items():
         legal = shared if name == "cp" else grid.legal
         some = legal.any(axis=tuple(range(legal.ndim - 1)))
-        found[name] = sorted({int(degree) for degree in grid.degrees[name][some]})
+        found[name] = sorted({int(degree) for degree in degrees[some]}) if name != "dp" else []
     return {name: known for name, known in found.items() if known and getattr(wanted, name) not in known}
 
 

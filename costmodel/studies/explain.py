@@ -212,6 +212,7 @@ def _training_inputs(
     from costmodel.studies.economics import list_price, run_inputs
     from costmodel.studies.offload import offload_inputs
     from costmodel.studies.question import ask
+    from costmodel.studies.traffic import traffic_inputs
     from costmodel.studies.train import settle
     from costmodel.topology.machine import parse_machine
 
@@ -243,8 +244,9 @@ def _training_inputs(
     elif subject == "offload":
         given = offload_inputs(workload, given, evaluate(workload, chosen, catalog), catalog)
     elif subject == "traffic":
-        given = {**given, **evaluate(workload, chosen, catalog)}
-    return int(machine.is_torus), given, said, (f"layout: {chosen}", *assumed)
+        given = traffic_inputs(given, evaluate(workload, chosen, catalog))
+    kind = int(machine.is_torus) + 2 * (subject == "training" and workload.has_experts)
+    return kind, given, said, (f"layout: {chosen}", *assumed)
 
 
 def _collective_inputs(

@@ -32,19 +32,22 @@ FEW = {
         *("optimizer_on_host", "all_on_host", "weights_exposed", "weights_needed", "activations_exposed"),
         "activations_needed",
     ),
-    "traffic": ("sent_tp", "sent_cp", "sent_dp", "sent_fsdp", "sent_pp", "message"),
+    "traffic": ("sent_tp", "sent_cp", "sent_ep", "sent_dp", "sent_fsdp", "sent_pp", "message"),
 }
 OF_A_STEP = ("training", *FEW)
 """Subjects whose numbers are those of a model on a machine."""
 
 
 def systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
-    """The systems of a subject and the axes that their values are lists along: on switches first, then on a torus."""
+    """The systems of a subject and the axes that their values are lists along: on switches first, then on a torus.
+
+    Those of a training step come again for models with experts.
+    """
     if subject == "training":
         from costmodel.equations.axes import INNER_AXES
-        from costmodel.equations.evaluation import STEPS
+        from costmodel.equations.evaluation import KINDS, step
 
-        return [(STEPS[kind].system, INNER_AXES) for kind in ("switches", "torus")]
+        return [(step(kind), INNER_AXES) for kind in KINDS]
     if subject == "collective":
         from costmodel.equations.collectives.group_on_switches import CollectivesOnSwitches
         from costmodel.equations.collectives.group_on_torus import CollectivesOnTorus

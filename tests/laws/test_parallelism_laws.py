@@ -2,7 +2,7 @@
 
 Where each law is: 24 to 29, 33 to 36, 39 and 40 in `test_training_laws` too. 30 is of volumes alone, as no layout has groups of
 replicas that share weights inside (HSDP). 37, that one expert which all tokens take is a dense layer, is in
-`tests/equations/model/test_parameters` as far as counts go. 38, of kernels, is in `tests/equations/kernels`. Units, of 40, are in
+`test_expert_laws`. 38, of kernels, is in `tests/equations/kernels`. Units, of 40, are in
 `tests/equations/test_every_chapter`; forms against execution are in `tests/equations/parallelism`.
 """
 
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from costmodel.equations.parallelism.buckets import EqualBuckets
 from costmodel.equations.parallelism.traffic import Traffic
 from costmodel.runtime import call
+from costmodel.studies.traffic import traffic_inputs
 from costmodel.symbolic import compile_math
 from tests.equations.training.drawn import Case, cases
 from tests.laws.test_training_laws import ROUNDING, STATES, at_most
@@ -28,7 +29,7 @@ seconds = st.fractions(Fraction(1, 100), 10, max_denominator=100)
 
 def sent(case: Case, **changes):
     """Bytes that a rank sends in a step, some inputs changed."""
-    return call(traffic, case.inputs | dict(case()) | changes)
+    return call(traffic, traffic_inputs(case.inputs, case()) | changes)
 
 
 @few

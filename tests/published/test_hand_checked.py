@@ -235,6 +235,15 @@ def test_70b_shared_by_eight_and_8b_run_again():
     assert again["recomputed_layer"] / GIB == pytest.approx(1.064 - 2 / 32, abs=1e-3)
 
 
+def test_what_a_layer_of_deepseek_v3_keeps_of_its_feed_forward():
+    """369,664 bytes a token: the second norm's 28,672, the router's 1,024, of each of 8 experts two copies and 6 f, the shared 12,288."""
+    found = on("deepseek-v3", "h800-cluster:1024", "ep=64", 4096, 1024)(row_copies=2, router_bytes=4)
+    kept = {name: found[f"kept_{name}"] / 4096 for name in ("rows", "features", "router")}
+    assert kept == {"rows": 8 * 4 * 7168, "features": 8 * 6 * 2048, "router": 1024}
+    assert found["kept_outside"] / 4096 / 2 == 28_672
+    assert 28_672 + sum(kept.values()) + 6 * 2048 == 369_664
+
+
 def test_bytes_of_a_logit_as_measured():
     """1002.6 MiB of 2048 tokens and 50,257 words that an unfused loss held (NVIDIA/Megatron-LM issue 7220): 10 bytes a logit."""
     per_logit = CATALOG.recipe("deepspeed-zero3")["loss_bytes"].value

@@ -1,7 +1,8 @@
 """Bytes that a rank sends in a step, by what they are for.
 
 Counted as rings, direct exchanges and messages send them; whatever algorithm is faster sends as much, but for switches that add,
-where an all-reduce sends half. Embedding and head are gathered once a micro-batch, as FSDP2's root group is.
+where an all-reduce sends half. Embedding and head are gathered once a micro-batch, as FSDP2's root group is. A token is sent
+once to each of its experts, though one copy for those on a rank or node would do.
 """
 
 from costmodel.equations.axes import CONTEXT, SEQUENCE
@@ -27,8 +28,17 @@ class Traffic(Chapter):
     repeated_cp = given(count, "times that it repeats the context-parallel communication")
     sequence_split = given(count, "ranks that share what lies between the products")
     hidden_state_bytes = given(bytes_, "the hidden states of a micro-batch on a rank (H)")
-    heaviest_stage = given(count, "weights on a rank of the heaviest stage (P)")
-    layer_parameters = given(count, "weights of a layer on a rank")
+    heaviest_stage = given(count, "weights on a rank of the heaviest stage (P), routed experts apart")
+    layer_parameters = given(count, "weights of the average layer on a rank, routed experts apart")
+    ep = given(count, "expert-parallel ranks", owner="layout")
+    expert_replicas = given(count, "ranks that hold the same routed experts")
+    heaviest_experts = given(count, "weights of routed experts on a rank of the stage with most")
+    layer_experts = given(count, "weights of routed experts of the average layer on a rank")
+    expert_share = given(count, "share of layers with experts")
+    experts_per_token = given(count, "experts that a token takes", owner="model")
+    sent_tokens = given(count, "tokens of a rank and micro-batch that go to experts")
+    dispatched_token = given(bytes_, "a token on its way to an expert")
+    combined_token = given(bytes_, "its result on the way back")
     embedding_on_rank = given(count, "weights of the embedding on a rank")
     head_on_rank = given(count, "weights of the head on a rank")
     element_size = given(bytes_, "a weight as it is gathered (e)", owner="workload")
@@ -91,26 +101,51 @@ class Traffic(Chapter):
         bytes_, layer_passes * ((1 + repeated_cp) * cp_forward + cp_backward), "of context parallelism in a step"
     )
 
-    # Data parallelism
-    other_shards = equation(count, (replicas - 1) / replicas, "share of an array that other ranks hold: (n - 1)/n")
-    reduced = equation(
+    # Expert parallelism, a layer of experts and micro-batch
+    tokens_out = equation(
+        count,
+        sent_tokens * experts_per_token * (ep - 1) / ep,
+        "copies of tokens that leave a rank: one for each expert",
+    )
+    ep_forward = equation(bytes_, tokens_out * (dispatched_token + combined_token), "there and back")
+    ep_backward = equation(
+        bytes_, 2 * tokens_out * combined_token, "gradients both ways, at the precision of the way back"
+    )
+    sent_ep = equation(
         bytes_,
-        other_shards
-        * heaviest_stage
-        * gradient_wire_bytes
-        * select(gradients_sharded > 0, micro_batches, select(optimizer_sharded > 0, 1, 2)),
-        "gradients: an all-reduce; scattered once with ZeRO-1, every micro-batch with ZeRO-2",
+        layer_passes * expert_share * ((1 + repeated_tp) * ep_forward + ep_backward),
+        "of expert parallelism in a step",
+    )
+
+    # Data parallelism; routed experts are held by other ranks than all else
+    other_shards = equation(count, (replicas - 1) / replicas, "share of an array that other ranks hold: (n - 1)/n")
+    other_expert_shards = equation(count, (expert_replicas - 1) / expert_replicas, "the same of routed experts")
+    owed = equation(
+        count,
+        other_shards * heaviest_stage + other_expert_shards * heaviest_experts,
+        "weights whose gradients others need, or hold",
+    )
+    reductions = equation(
+        count,
+        select(gradients_sharded > 0, micro_batches, select(optimizer_sharded > 0, 1, 2)),
+        "times that a gradient is sent: twice in an all-reduce, once scattered, every micro-batch with ZeRO-2",
         source="Rajbhandari et al. 2020, section 7",
     )
     updated = equation(
         bytes_,
-        select(optimizer_sharded > 0, other_shards * heaviest_stage * element_size, 0),
+        select(optimizer_sharded > 0, owed * element_size, 0),
         "updated weights, gathered once a step",
     )
-    sent_dp = equation(bytes_, select(weights_sharded > 0, 0, reduced + updated), "of gradients and weights in a step")
+    sent_dp = equation(
+        bytes_,
+        select(weights_sharded > 0, 0, reductions * owed * gradient_wire_bytes + updated),
+        "of gradients and weights in a step",
+    )
     fsdp_layers = equation(
         bytes_,
-        other_shards * layer_passes * layer_parameters * (2 * element_size + gradient_wire_bytes),
+        layer_passes
+        * (other_shards * layer_parameters + other_expert_shards * layer_experts)
+        * (2 * element_size + gradient_wire_bytes),
         "weights of every layer gathered forward and backward, gradients scattered",
         source="Rajbhandari et al. 2020, section 7.2.2: 1.5 times the volume of an all-reduce",
     )
