@@ -6,8 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 WITHOUT_EXPERTS = {
-    **{"ep": 1, "expert_replicas": 1, "heaviest_experts": 0, "layer_experts": 0, "expert_share": 0},
-    **{"experts_per_token": 0, "sent_tokens": 0, "dispatched_token": 0, "combined_token": 0},
+    "ep": 1,
+    "expert_replicas": 1,
+    "heaviest_experts": 0,
+    "layer_experts": 0,
+    "expert_share": 0,
+    "experts_per_token": 0,
+    "sent_tokens": 0,
+    "dispatched_token": 0,
+    "combined_token": 0,
 }
 """What a step of a dense model has of experts."""
 
