@@ -251,6 +251,7 @@ def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog, most_cp: 
         schedules,
         recomputes,
         experts=workload.routed_experts,
+        shards=workload.shards,
     )
     tried = replace(tried, ep_overlap=wanted.ep_overlap, dispatch=wanted.dispatch)
     if wanted.cp > 1:
