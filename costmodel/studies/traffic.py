@@ -8,6 +8,7 @@ from typing import Any
 WITHOUT_EXPERTS = {
     "ep": 1,
     "expert_replicas": 1,
+    "expert_sharing_ranks": 1,
     "heaviest_experts": 0,
     "layer_experts": 0,
     "expert_share": 0,

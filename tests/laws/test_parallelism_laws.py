@@ -1,7 +1,6 @@
 """Laws of parallelism that compare steps with one another, each under the conditions that its text states.
 
-Where each law is: 24 to 29, 33 to 36, 39 and 40 in `test_training_laws` too. 30 is of volumes alone, as no layout has groups of
-replicas that share weights inside (HSDP). 37, that one expert which all tokens take is a dense layer, is in
+Where each law is: 24 to 29, 33 to 36, 39 and 40 in `test_training_laws` too. 30 is in `test_sharing_laws` too. 37, that one expert which all tokens take is a dense layer, is in
 `test_expert_laws`. 38, of kernels, is in `tests/equations/kernels`. Units, of 40, are in
 `tests/equations/test_every_chapter`; forms against execution are in `tests/equations/parallelism`.
 """
@@ -18,7 +17,7 @@ from costmodel.equations.parallelism.traffic import Traffic
 from costmodel.runtime import call
 from costmodel.studies.traffic import traffic_inputs
 from costmodel.symbolic import compile_math
-from tests.equations.training.drawn import Case, cases
+from tests.equations.training.drawn import Case, cases, divisors
 from tests.laws.test_training_laws import ROUNDING, STATES, at_most
 
 few = settings(max_examples=settings.default.max_examples // 2)
@@ -68,17 +67,19 @@ def test_29_zero_on_one_data_parallel_rank_sends_nothing(case, zero):
 
 
 @few
-@given(cases(least_dp=2), st.integers(1, 64))
-def test_30_shards_in_groups_of_replicas_are_fsdp_with_one_group_and_ddp_with_groups_of_one(case, groups):
-    """FSDP of the weights inside a group, then an all-reduce of a shard across groups; no rank inside sends more than all do."""
-    shared, whole = case.laid(zero=3), case.laid(zero=0)
-    ranks, weights = case.layout.dp, case()["heaviest_stage"]
-    inside = sent(shared, replicas=ranks)["sent_fsdp"]
-    assert sent(shared, replicas=1)["sent_fsdp"] == 0
-    assert sent(whole, replicas=1, heaviest_stage=weights / ranks)["sent_dp"] == 0
-    across = sent(whole, replicas=groups, heaviest_stage=weights / ranks)["sent_dp"]
-    assert across == pytest.approx(sent(whole, replicas=groups)["sent_dp"] / ranks, rel=ROUNDING)
-    assert inside <= sent(shared, replicas=ranks * groups)["sent_fsdp"] * (1 + ROUNDING)
+@given(cases(least_dp=2, most_cp=2), st.integers(1, 3), st.data())
+def test_30_groups_that_share_are_fsdp_with_one_group_and_send_an_nth_of_the_gradients_across(case, zero, data):
+    """A group moves (S - 1)/S of what it shares, whatever the others do; its ranks sum an S-th of the gradients with them."""
+    replicas = case.layout.dp * case.layout.cp
+    size = data.draw(st.sampled_from([n for n in divisors(replicas, replicas) if n > 1]))
+    whole, one, some = (sent(case.laid(zero=zero, shard=group)) for group in (0, replicas, size))
+    assert one["sent_across"] == whole["sent_across"] == 0
+    assert (one["sent_fsdp"], one["sent_dp"]) == (whole["sent_fsdp"], whole["sent_dp"])
+    inside = (size - 1) / size / ((replicas - 1) / replicas)
+    assert some["sent_fsdp"] == pytest.approx(inside * whole["sent_fsdp"], rel=1e-9)
+    assert some["sent_dp"] - some["sent_across"] == pytest.approx(inside * whole["sent_dp"], rel=1e-9)
+    summed = sent(case.laid(zero=0))["sent_dp"] / ((replicas - 1) / replicas) * (1 - size / replicas) / size
+    assert some["sent_across"] == pytest.approx(summed, rel=1e-9, abs=1e-6)
 
 
 @few

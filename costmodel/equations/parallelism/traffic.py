@@ -16,6 +16,7 @@ class Traffic(Chapter):
     cp = given(count, "context-parallel ranks")
     pp = given(count, "pipeline stages")
     replicas = given(count, "ranks that hold the same weights (n)")
+    sharing_ranks = given(count, "of these, the ranks that share what is shared: all, or a group of them (HSDP)")
     micro_batches = given(count, "micro-batches of a step (m)")
     layer_passes = given(count, "layers that the slowest stage runs in a step")
     virtual_stages = given(count, "chunks of layers on a rank (v)", owner="layout")
@@ -32,6 +33,7 @@ class Traffic(Chapter):
     layer_parameters = given(count, "weights of the average layer on a rank, routed experts apart")
     ep = given(count, "expert-parallel ranks", owner="layout")
     expert_replicas = given(count, "ranks that hold the same routed experts")
+    expert_sharing_ranks = given(count, "of these, the ranks that share what is shared")
     heaviest_experts = given(count, "weights of routed experts on a rank of the stage with most")
     layer_experts = given(count, "weights of routed experts of the average layer on a rank")
     expert_share = given(count, "share of layers with experts")
@@ -118,8 +120,23 @@ class Traffic(Chapter):
     )
 
     # Data parallelism; routed experts are held by other ranks than all else
-    other_shards = equation(count, (replicas - 1) / replicas, "share of an array that other ranks hold: (n - 1)/n")
-    other_expert_shards = equation(count, (expert_replicas - 1) / expert_replicas, "the same of routed experts")
+    ranks = equation(count, select(optimizer_sharded > 0, sharing_ranks, replicas), "ranks of a group (n)")
+    expert_ranks = equation(
+        count, select(optimizer_sharded > 0, expert_sharing_ranks, expert_replicas), "the same of routed experts"
+    )
+    other_shards = equation(count, (ranks - 1) / ranks, "share of an array that others of the group hold: (n - 1)/n")
+    other_expert_shards = equation(count, (expert_ranks - 1) / expert_ranks, "the same of routed experts")
+    sent_across = equation(
+        bytes_,
+        2
+        * gradient_wire_bytes
+        * (
+            (1 - ranks / replicas) * heaviest_stage / ranks
+            + (1 - expert_ranks / expert_replicas) * heaviest_experts / expert_ranks
+        ),
+        "a rank's share of the gradients summed with those of other groups, once a step; nothing where there is one group",
+        source="Zhao et al. 2023, arXiv 2304.11277, section 3.2.2: hybrid sharding",
+    )
     owed = equation(
         count,
         other_shards * heaviest_stage + other_expert_shards * heaviest_experts,
@@ -138,8 +155,8 @@ class Traffic(Chapter):
     )
     sent_dp = equation(
         bytes_,
-        select(weights_sharded > 0, 0, reductions * owed * gradient_wire_bytes + updated),
-        "of gradients and weights in a step",
+        select(weights_sharded > 0, 0, reductions * owed * gradient_wire_bytes + updated) + sent_across,
+        "of gradients and weights in a step, those of FSDP apart",
     )
     fsdp_layers = equation(
         bytes_,

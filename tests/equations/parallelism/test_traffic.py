@@ -41,11 +41,10 @@ def test_fsdp_of_8_billion_weights_on_64_ranks():
 
 def test_shards_in_groups_of_eight_and_eight_groups():
     """HSDP is FSDP of all weights inside a group, and DDP of a shard across the groups: 42.2 GB on NVLink, 3.51 on NICs."""
-    tables = {"embedding_on_rank": 0, "head_on_rank": 0, "gradient_wire_bytes": 2, "replicas": 8}
-    inside = sent("sent_fsdp", "zero=3", layer_parameters=8.03e9 / 32, **tables)
+    tables = {"embedding_on_rank": 0, "head_on_rank": 0, "gradient_wire_bytes": 2}
+    inside = sent("sent_fsdp", "zero=3 shard=8", layer_parameters=8.03e9 / 32, **tables)
     assert inside == pytest.approx(42.2e9, abs=0.05e9)
-    across = sent("sent_dp", "zero=0", heaviest_stage=8.03e9 / 8, gradient_wire_bytes=2, replicas=8)
-    assert across == pytest.approx(3.51e9, rel=1e-3)
+    assert sent("sent_dp", "zero=3 shard=8", gradient_wire_bytes=2) == pytest.approx(3.51e9, rel=1e-3)
 
 
 @pytest.mark.parametrize(
