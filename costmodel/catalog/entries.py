@@ -53,7 +53,10 @@ Fact = Number | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """One accelerator. `peak` maps a dtype to dense FLOP/s; `attainable` holds measured shares and kernel constants."""
+    """One accelerator. `peak` maps a dtype to dense FLOP/s; `attainable` holds measured shares and kernel constants.
+
+    `kernels` holds the constants of measured kernels; without any, `kernels_of` may name a sister chip whose constants do.
+    """
 
     name: str
     aliases: tuple[str, ...]
@@ -65,6 +68,8 @@ class Chip:
     power: Fact
     attainable: Mapping[str, Fact]
     details: Mapping[str, Fact] = field(default_factory=dict)
+    kernels: Mapping[str, Mapping[str, Number]] = field(default_factory=dict)
+    kernels_of: str = ""
     note: str = ""
 
 
