@@ -52,7 +52,6 @@ FAMILIES: dict[str, dict[str, tuple[str, float, float]]] = {
     },
     "backward": {
         "peak_share": _SHARE,
-        "backward_factor": ("ratio", 0.5, 5.0),
         "exponential_rate": ("events per second", 1e10, 1e15),
         "memory_share": _SHARE,
         "start": _START,

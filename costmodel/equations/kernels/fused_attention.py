@@ -142,7 +142,7 @@ class BackwardAttention(Chapter):
     peak = given(flop_per_second, "dense peak at this precision", owner="chip")
     memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
     peak_share = given(count, "share of the peak that the matrix part attains, forward", owner="chip")
-    backward_factor = given(count, "time of a backward operation over a forward one", owner="chip")
+    backward_factor = given(count, "time of a backward operation over a forward one", owner="assumption")
     exponential_rate = given(per_second, "exponentials of the whole chip", owner="chip")
     memory_share = given(count, "share of the memory bandwidth", owner="chip")
     start = given(seconds, "of the call, with its small kernels", owner="chip")
