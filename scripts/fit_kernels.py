@@ -43,6 +43,8 @@ CHAPTERS: dict[str, type[Chapter]] = {
 GAIN = 0.98
 """A further constant is kept where it lowers the mean error to this share or less."""
 DIGITS = 3
+OUTSIDE = 0.08
+FEW = 30
 SMALLEST = 1e-9
 """What stands for zero in the search, which goes by factors: a nanosecond."""
 
@@ -178,7 +180,7 @@ def groups(catalog: Catalog) -> list[Group]:
             ]
             for part, held in parts.items()
         }
-        fixed = {**setting(first, catalog), "window": np.inf}
+        fixed = {**setting(first, catalog), "window": 0.0}
         made.append(Group(chip, name, FAMILY.get(first["kind"], first["kind"]), fixed, tables))
     return made
 
@@ -256,10 +258,15 @@ def rounded(value: float) -> float:
 
 
 def interval(group: Group, constants: Mapping[str, float]) -> dict[str, tuple[float, str]]:
-    """The tenth and ninetieth percentile of measured over predicted in the part that was fitted."""
+    """Between which shares of the predicted time four of five measured ones lie.
+
+    Taken a little wider than in the part that was fitted, where three in four of the other part would lie within; and never
+    narrower than a tenth either way where few rows were fitted.
+    """
     over = np.exp(-group.logarithms("fit", constants))
-    low, high = (float(np.quantile(over, share)) for share in (0.1, 0.9))
-    return {"low": (rounded(min(low, 1.0)), "ratio"), "high": (rounded(max(high, 1.0)), "ratio")}
+    low, high = (float(np.quantile(over, share)) for share in (OUTSIDE, 1 - OUTSIDE))
+    least = 0.1 if len(over) < FEW else 0.0
+    return {"low": (rounded(min(low, 1 - least)), "ratio"), "high": (rounded(max(high, 1 + least)), "ratio")}
 
 
 def score(logarithms: Array) -> str:

@@ -139,6 +139,7 @@ def _entry_problems(catalog: Catalog, kind: str, path: Path) -> Iterator[Problem
     yield from _sources(catalog, facts_of(entry))
     if isinstance(entry, Chip):
         yield from _chip(entry)
+        yield from _kernels_of(catalog, entry, path)
     elif isinstance(entry, Link):
         yield from _link(entry)
         yield from _overlay(catalog, entry, path)
@@ -190,6 +191,17 @@ def _chip(chip: Chip) -> Iterator[Problem]:
         kernel = low_field.replace("training_matmul", "kernel_matmul")
         if low_field in chip.attainable and kernel not in chip.attainable:
             yield _at(chip.attainable[low_field], f"{low_field} needs {kernel} beside it")
+
+
+def _kernels_of(catalog: Catalog, chip: Chip, path: Path) -> Iterator[Problem]:
+    """A sister chip that is not there, or that has no kernels of its own."""
+    if not chip.kernels_of:
+        return
+    message = _missing(catalog, "chips", chip.kernels_of)
+    if not message and not catalog.chip(chip.kernels_of).kernels:
+        message = f"{chip.kernels_of} has no kernels of its own"
+    if message:
+        yield _from_error(catalog.read(path).error(message, "kernels_of"))
 
 
 def _link(link: Link) -> Iterator[Problem]:

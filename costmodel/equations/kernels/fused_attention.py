@@ -31,17 +31,18 @@ class Blocks(Chapter):
 
     tokens = given(count, "queries of a sequence", owner="workload")
     context_tokens = given(count, "earlier tokens, whose keys and values are in the cache", owner="workload")
-    window = given(count, "tokens that a query sees back; all of them when as long as the sequence", owner="workload")
+    window = given(count, "tokens that a query sees back, 0 for all", owner="workload")
     causal = given(count, "1 under a causal mask, 0 where all see all", owner="workload")
     block_tokens = given(count, "queries, and keys, of a block", owner="assumption")
 
     keys = equation(count, tokens + context_tokens, "keys of a sequence")
+    reach = equation(count, select(window > 0, smallest(window, keys), keys), "keys that the last query sees")
     query_blocks = equation(count, ceil_divide(tokens, block_tokens), "blocks of queries")
     context_blocks = equation(count, ceil_divide(context_tokens, block_tokens), "blocks of earlier keys")
     key_blocks = equation(count, query_blocks + context_blocks, "blocks of keys")
     seen_blocks = equation(
         count,
-        smallest(ceil_divide(window, block_tokens) + select(window < keys, 1, 0), key_blocks),
+        smallest(ceil_divide(reach, block_tokens) + select(reach < keys, 1, 0), key_blocks),
         "blocks of keys that the last block of queries sees; a window straddles one more",
     )
     growing = equation(
@@ -63,8 +64,7 @@ class Blocks(Chapter):
         count,
         select(
             causal > 0,
-            tokens * smallest(window, keys)
-            - largest(0, smallest(tokens, smallest(window, keys) - context_tokens)) ** 2 / 2,
+            tokens * reach - largest(0, smallest(tokens, reach - context_tokens)) ** 2 / 2,
             tokens * keys,
         ),
         "pairs themselves, half of the diagonal, as published rates count them",
@@ -198,7 +198,7 @@ class DecodeAttention(Chapter):
 
     sequences = given(count, "sequences of the batch", owner="workload")
     context_tokens = given(count, "tokens in the cache", owner="workload")
-    window = given(count, "tokens that a query sees back", owner="workload")
+    window = given(count, "tokens that a query sees back, 0 for all", owner="workload")
     heads = given(count, "query heads", owner="workload")
     kv_heads = given(count, "key-value heads", owner="workload")
     head_size = given(count, "features of a head (H)", owner="workload")
@@ -219,7 +219,11 @@ class DecodeAttention(Chapter):
     item_time = given(seconds, "of a sequence and key-value head, beside its stream, on one unit", owner="chip")
     cached_speedup = given(count, "rate of what lies in the last-level cache over that of memory", owner="chip")
 
-    seen = equation(count, smallest(context_tokens + 1, window), "tokens that the new one sees, itself among them")
+    seen = equation(
+        count,
+        select(window > 0, smallest(context_tokens + 1, window), context_tokens + 1),
+        "tokens that the new one sees, itself among them",
+    )
     work = equation(flop, 4 * sequences * heads * seen * head_size * FLOP, "two products a pair")
     kv_bytes = equation(bytes_, 2 * sequences * kv_heads * seen * head_size * kv_element_size, "keys and values")
     query_bytes = equation(bytes_, 2 * sequences * heads * head_size * element_size, "queries and results")
