@@ -87,10 +87,10 @@ def overlay_math() -> str:
 
 def kernels_math() -> str:
     """Single kernels on one chip; those of `_time` give the time alone, for tables of measured ones."""
-    from costmodel.equations.kernels.experts import ExpertBlock
     from costmodel.equations.kernels import fused_attention as attention
+    from costmodel.equations.kernels.experts import ExpertBlock
     from costmodel.equations.kernels.gemm import Gemm
-    from costmodel.equations.kernels.interval import KernelInterval, TypicalUnit
+    from costmodel.equations.kernels.interval import Attained, KernelInterval, TypicalUnit
     from costmodel.equations.kernels.launch import LaunchChain
     from costmodel.equations.kernels.mainloop import BankConflicts, MainLoop
     from costmodel.equations.kernels.streams import Stream
@@ -110,6 +110,7 @@ def kernels_math() -> str:
         "stream": Stream,
         "launches": LaunchChain,
         "interval": KernelInterval,
+        "attained": Attained,
         "typical_unit": TypicalUnit,
     }
     functions = {name: (chapter.system, list(chapter.system.equations)) for name, chapter in chapters.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -17,6 +17,10 @@ from costmodel.runtime import call
 Origin = Literal["measured", "sister", "usual"]
 PEAKS = {"bf16": "bf16", "fp16": "fp16", "tf32": "tf32", "fp8": "fp8", "fp8-block": "fp8", "fp4": "fp4"}
 """The peak that each precision of a product has: `fp8` scaled by row or tensor, `fp8-block` by blocks of 128."""
+
+SIXTEEN_BITS = ("bf16", "fp16")
+IN_SIXTEEN_BITS = ("prefill", "decode", "backward")
+"""Kernels whose forms were held to measurements in 16 bits alone."""
 
 _MEASURED_AS = {"fp16": "bf16"}
 _ANY_CACHE = 1.0
@@ -56,6 +60,12 @@ class Kernel:
         if self.chip.kernels_of and self.name in self.catalog.chip(self.chip.kernels_of).kernels:
             return "sister", self.chip.kernels_of
         return "usual", ""
+
+    @cached_property
+    def measured_by(self) -> tuple[str, ...]:
+        """The implementations whose kernels were measured on this chip or its sister."""
+        known = IMPLEMENTATIONS.get(self.family, ())
+        return tuple(name for name in known if replace(self, implementation=name).source[0] != "usual")
 
     @cached_property
     def constants(self) -> Mapping[str, float]:
@@ -102,7 +112,7 @@ class Kernel:
             low = {"fp8": "_fp8", "fp8-block": "_fp8", "fp4": "_fp4"}.get(self.precision, "")
             share = attainable.get(f"kernel_matmul{low}", attainable["kernel_matmul"]).value
             if low and self.family == "matmul":
-                found["start"] = self.assumed["matmul_low_start"]
+                found["start"] = self.assumed["matmul_narrow_start"]
             found |= {"peak_share": share, "memory_share": attainable["kernel_memory_bandwidth"].value}
             needs = {**self.assumed, **precision_inputs(self.precision, self.assumed), "units": units(self.chip)}
             typical = call(
@@ -121,8 +131,7 @@ class Kernel:
                 },
             }
         plain = {"wave_fill": 0.0, "whole_waves": 0.0, "near_low": 1.0, "near_high": 1.0}
-        ends = {"low": self.assumed["usual_low"], "high": self.assumed["usual_high"]}
-        return {"cached_speedup": self.assumed["cached_speedup"], **plain, **ends, **found}
+        return {"cached_speedup": self.assumed["cached_speedup"], **plain, **found}
 
 
 def kernel(
@@ -131,6 +140,8 @@ def kernel(
     """A kernel of one of the families of a chip's file; raises InputError for a precision or implementation that is none."""
     if precision not in PEAKS:
         raise InputError.unknown("precision of a kernel", precision, PEAKS)
+    if family in IN_SIXTEEN_BITS and precision not in SIXTEEN_BITS:
+        raise InputError.unknown(f"precision of {family} kernels", precision, SIXTEEN_BITS)
     peak(chip, precision)
     known = IMPLEMENTATIONS.get(family, ("",))
     if implementation is not None and implementation not in known:

@@ -140,7 +140,7 @@ class Gemm(Chapter):
     candidate = equation(
         seconds,
         select(
-            both(ways > 1, K < ways * step_features),
+            both(ways > 1, ways * step_features > K),
             infinite,
             cube_root(warm_compute**3 + memory_time**3) + split_cost,
         ),

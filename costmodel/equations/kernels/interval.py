@@ -26,6 +26,16 @@ class KernelInterval(Chapter):
     high_time = equation(seconds, time * high * near_high, "one in ten is slower")
 
 
+class Attained(Chapter):
+    """How much of the memory bandwidth a kernel needs."""
+
+    traffic = given(bytes_, "through memory")
+    time = given(seconds, "of the kernel")
+    memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
+
+    share_of_bandwidth = equation(count, traffic / (time * memory_bandwidth), "attained")
+
+
 class TypicalUnit(Chapter):
     """Operand bandwidth of a unit where nobody measured it: what a square tile needs, with the margin of measured chips."""
 

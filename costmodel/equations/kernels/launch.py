@@ -1,6 +1,6 @@
 """A chain of kernels and who launches it: eager code, a Python kernel language, a CUDA graph, programmatic dependent launch."""
 
-from costmodel.symbolic import Chapter, count, equation, given, largest, seconds, smallest
+from costmodel.symbolic import Chapter, count, equation, given, largest, seconds
 
 GUIDE = "CUDA Programming Guide, programmatic dependent launch: it hides work that does not depend on the kernel before"
 
@@ -67,14 +67,21 @@ class LaunchChain(Chapter):
         source=GUIDE,
         valid="NVIDIA compute capability 9.0 and up",
     )
-    hidden_prologue = equation(seconds, smallest(prologue_time, device_gap), "of each edge that is hidden")
     pdl_device = equation(
         seconds, busy_time + device_gap + (kernels - 1) * pdl_gap, "of the device, the first gap in full"
     )
     pdl_time = equation(seconds, largest(eager_host, pdl_device), "the slower of host and device")
+    pdl_graph_gap = equation(seconds, largest(0, graph_gap - prologue_time), "the same in a graph")
     pdl_graph_time = equation(
         seconds,
-        graph_launch + busy_time + graph_gap + (kernels - 1) * largest(0, graph_gap - prologue_time),
+        graph_launch + busy_time + graph_gap + (kernels - 1) * pdl_graph_gap,
         "as a graph with such edges",
         source=GUIDE,
     )
+
+    # What of each is no kernel
+    eager_overhead = equation(seconds, eager_time - busy_time, "of eager launching by the fast path")
+    dsl_overhead = equation(seconds, dsl_time - busy_time, "where some go by the slow path")
+    graph_overhead = equation(seconds, graph_time - busy_time, "of a graph")
+    pdl_overhead = equation(seconds, pdl_time - busy_time, "of programmatic dependent launch")
+    pdl_graph_overhead = equation(seconds, pdl_graph_time - busy_time, "of a graph with such edges")

@@ -40,7 +40,8 @@ class PipelineDepth(Chapter):
     peak = given(flop_per_second, "dense peak at this precision", owner="chip")
     memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
     load_latency = given(seconds, "from asking memory for a stage to having it, under load", owner="assumption")
-    fast_memory = given(bytes_, "that a kernel can have of a unit's fast memory", owner="chip")
+    unit_memory = given(bytes_, "fast memory of a unit", owner="chip")
+    fast_memory_reserved = given(bytes_, "of it that no kernel can have", owner="assumption")
 
     stage_time = equation(
         seconds,
@@ -51,6 +52,7 @@ class PipelineDepth(Chapter):
         count, 1 + ceil_divide(load_latency, stage_time), "one in use, the others on the way", source=LITTLE
     )
     stage_bytes = equation(bytes_, (tile_rows + tile_columns) * stage_features * operand_size, "operands of one stage")
+    fast_memory = equation(bytes_, unit_memory - fast_memory_reserved, "that a kernel can have of a unit's")
     stages_fitting = equation(count, floor_divide(fast_memory, stage_bytes), "that fast memory holds")
     pipeline_bytes = equation(bytes_, stages_fitting * stage_bytes, "of these")
     fast_memory_share = equation(count, pipeline_bytes / fast_memory, "of fast memory that the stages fill")
@@ -119,7 +121,7 @@ class TileOrder(Chapter):
     rows_of_tiles = equation(count, ceil_divide(M, tile_rows), "rows of tiles")
     columns_of_tiles = equation(count, ceil_divide(N, tile_columns), "columns of tiles")
     tiles = equation(count, rows_of_tiles * columns_of_tiles, "in all")
-    waves = equation(count, tiles / units, "rounds over the units, the last one counted by its part")
+    waves = equation(count, largest(1, tiles / units), "rounds over the units, the last one counted by its part")
     wave_columns = equation(
         count, smallest(columns_of_tiles, ceil_divide(units, group_rows)), "columns of tiles that a wave touches"
     )
@@ -188,6 +190,14 @@ class MainLoop(Chapter):
     pair = part(Multicast, cluster_rows=2, cluster_columns=1)
     four = part(Multicast, cluster_rows=2, cluster_columns=2)
     in_rows = part(TileOrder, group_rows=1)
+    access_bytes = given(bytes_, "that a thread takes at once", owner="assumption")
+    row_bytes = equation(
+        bytes_,
+        nearest_whole(depth.stage_features * depth.operand_size / access_bytes) * access_bytes,
+        "from one row of a stage in fast memory to the next, unpadded, scales apart",
+    )
+    plain_rows = part(BankConflicts, row_bytes=row_bytes, swizzled=0)
+    swizzled_rows = part(BankConflicts, row_bytes=row_bytes, swizzled=1)
     whole_group = equation(
         count, largest(1, nearest_whole(in_rows.best_group)), "rows of tiles of the best group, in whole rows"
     )

@@ -5,12 +5,15 @@ from costmodel.symbolic import Axis, Chapter, count, equation, rows
 TILE = Axis(
     "tile",
     (
-        *("16x64", "16x128", "16x256", "32x64", "32x128", "32x256", "64x64", "64x128", "64x256"),
-        *("128x64", "128x128", "128x256", "256x64", "256x128", "256x256"),
-        *("64x16", "128x16", "256x16", "64x32", "128x32", "256x32"),
+        *("128x256", "256x128", "256x256", "128x128", "64x256", "256x64", "64x128", "128x64", "64x64"),
+        *("32x256", "256x32", "32x128", "128x32", "32x64", "64x32"),
+        *("16x256", "256x16", "16x128", "128x16", "16x64", "64x16"),
     ),
 )
-"""Rows and columns of the result that one unit computes at a time: shapes that GPU libraries ship, both ways round."""
+"""Rows and columns of the result that one unit computes at a time: shapes that GPU libraries ship, both ways round.
+
+Of equally fast tiles the first is told, so that the usual ones come first.
+"""
 
 SPLIT = Axis("split", ("1", "2", "4", "8", "16", "32"))
 """Ways in which the sum over K is split among units, whose partial results are added up afterwards (split-K)."""

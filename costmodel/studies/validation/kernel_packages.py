@@ -109,7 +109,7 @@ def rows(table: Measured, cache_bytes: float) -> list[Row]:
     """
     if not table.path.exists():
         return []
-    import pyarrow.parquet as parquet
+    from pyarrow import parquet
 
     found = _usual([raw for raw in parquet.read_table(table.path).to_pylist() if _taken(table, raw)])
     seen: dict[tuple[tuple[str, str], ...], Row] = {}

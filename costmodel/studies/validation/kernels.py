@@ -132,7 +132,7 @@ def inputs(row: Row, catalog: Catalog) -> dict[str, float]:
     if kind not in COLUMNS:
         raise InputError.unknown("kind of kernel", kind, COLUMNS)
     shape = {name: _number(row, column) for column, name in COLUMNS[kind].items()}
-    return {**setting(row, catalog), **shape, **_extra(kind, shape)}
+    return {**setting(row, catalog), **shape}
 
 
 def setting(row: Row, catalog: Catalog) -> dict[str, float]:
@@ -140,7 +140,7 @@ def setting(row: Row, catalog: Catalog) -> dict[str, float]:
     kernel = _kernel(row, catalog)
     own = {"row_operation": float(kernel_operation("cast"))} if row["kind"] == "cast" else {}
     cast = {"cast_size": 0.0} if row.get("cast_included") == "no" else {}
-    again = {"cache_copies": 1.0, "array_copies": 1.0, "weight_copies": 1.0}
+    again = {"cache_copies": 1.0, "array_copies": 1.0, "weight_copies": 1.0, "window": 0.0}
     return {**kernel.inputs, **again, **own, **cast}
 
 
@@ -149,13 +149,6 @@ def kernel_operation(name: str) -> int:
     from costmodel.generated.labels import CHOICES
 
     return CHOICES["row_operation"].index(name)
-
-
-def _extra(kind: str, shape: Mapping[str, float]) -> dict[str, float]:
-    """Every query sees all keys before it."""
-    if kind in {"prefill", "forward-backward", "decode"}:
-        return {"window": 0.0}
-    return {}
 
 
 def _kernel(row: Row, catalog: Catalog) -> Kernel:
@@ -168,10 +161,9 @@ def _known(chip: str, kind: str, precision: str, implementation: str, catalog: C
     if precision not in PEAKS:
         raise InputError.unknown("precision of a kernel", precision, PEAKS)
     named = None if family in {"matmul", "stream"} else _STANDING_IN.get(implementation, implementation) or None
-    chosen = kernel(
+    return kernel(
         catalog.chip(chip), family, catalog, precision="bf16" if kind == "cast" else precision, implementation=named
     )
-    return chosen
 
 
 def _number(row: Row, column: str) -> float:
