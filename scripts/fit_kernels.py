@@ -1,6 +1,6 @@
 """Fit the constants of kernels to the part `fit` of the published tables and write them: `python scripts/fit_kernels.py`.
 
-Each chip's file in hardware/chips gets a block `kernels`, the last of the file, written anew. With --dry nothing is written. What is
+A file a chip in hardware/kernels is written anew. With --dry nothing is written. What is
 minimised is the mean absolute logarithm of predicted over measured; the equations are those of costmodel/equations/kernels. A
 constant that only some chips need is kept at its neutral value unless it lowers that mean by 2 %.
 """
@@ -31,7 +31,7 @@ from costmodel.symbolic import Axis, Chapter, EquationSystem, numpy_module
 from costmodel.symbolic.write import load
 
 Array = NDArray[np.float64]
-CHIPS = Path(__file__).resolve().parent.parent / "hardware" / "chips"
+FOLDER = Path(__file__).resolve().parent.parent / "hardware" / "kernels"
 CHAPTERS: dict[str, type[Chapter]] = {
     "matmul": Gemm,
     "prefill": PrefillAttention,
@@ -45,6 +45,9 @@ GAIN = 0.98
 DIGITS = 3
 OUTSIDE = 0.08
 FEW = 30
+NOTICE = (
+    "# Written by scripts/fit_kernels.py: between `low` and `high` lie four of five of measured over predicted times."
+)
 SMALLEST = 1e-9
 """What stands for zero in the search, which goes by factors: a nanosecond."""
 
@@ -276,13 +279,9 @@ def score(logarithms: Array) -> str:
     return f"{100 * middle:5.1f} /{100 * most:6.1f} /{100 * np.median(error):+6.1f}"
 
 
-def block(kernels: Mapping[str, Mapping[str, tuple[float, str]]]) -> str:
-    """The text of a chip's `kernels`."""
-    lines = [
-        "",
-        "# Written by scripts/fit_kernels.py: `low` and `high` hold 80 % of measured over predicted.",
-        "kernels:",
-    ]
+def text(chip: str, kernels: Mapping[str, Mapping[str, tuple[float, str]]]) -> str:
+    """The file of a chip."""
+    lines = [NOTICE, f"name: {chip}", "kernels:"]
     for name, constants in sorted(kernels.items()):
         lines.append(f"  {name}:")
         for key, (value, unit) in constants.items():
@@ -308,9 +307,7 @@ def main(arguments: Sequence[str]) -> int:
         )
     if "--dry" not in arguments:
         for chip, kernels in blocks.items():
-            path = CHIPS / f"{chip}.yaml"
-            kept, _, _ = path.read_text("utf-8").partition("\n# Written by scripts/fit_kernels.py")
-            path.write_text(kept.rstrip("\n") + "\n" + block(kernels), "utf-8")
+            (FOLDER / f"{chip}.yaml").write_text(text(chip, kernels), "utf-8")
     return 0
 
 

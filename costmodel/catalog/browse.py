@@ -54,14 +54,10 @@ def facts_of(entry: Entry) -> dict[str, Fact]:
             "power": entry.power,
             **entry.details,
         }
-    kernels: dict[str, Fact] = {}
-    if isinstance(entry, Chip):
-        kernels = {f"{kernel}.{key}": fact for kernel, held in entry.kernels.items() for key, fact in held.items()}
     overlay = entry.overlay.limits if isinstance(entry, Link) and entry.overlay else {}
     return {
         **_prefixed("spec", spec),
         **_prefixed("attainable", entry.attainable),
-        **_prefixed("kernels", kernels),
         **_prefixed("overlay", overlay),
     }
 
@@ -69,15 +65,14 @@ def facts_of(entry: Entry) -> dict[str, Fact]:
 def fields_of(entry: Entry) -> dict[str, str | int | float]:
     """What an entry says beside facts, in the order of the file."""
     if isinstance(entry, Chip):
-        named = {"vendor": entry.vendor, "kind": entry.kind, "kernels_of": entry.kernels_of}
-        return {key: text for key, text in named.items() if text}
+        return {"vendor": entry.vendor, "kind": entry.kind}
     if isinstance(entry, Link):
         overlay = entry.overlay or Overlay()
-        layers = {"framing": overlay.framing, "encapsulation": " ".join(overlay.encapsulation)}
+        named = {"framing": overlay.framing, "encapsulation": " ".join(overlay.encapsulation)}
         return {
             "kind": entry.kind,
             "per": entry.per,
-            **{f"overlay.{key}": text for key, text in layers.items() if text},
+            **{f"overlay.{key}": text for key, text in named.items() if text},
         }
     scale_up = entry.scale_up
     fields: dict[str, str | int | float] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from costmodel.catalog.entries import Chip
 from costmodel.catalog.facts import fact, facts
-from costmodel.catalog.kernels import kernels
 from costmodel.catalog.reader import Block
 
 VENDORS = ("amd", "aws", "google", "intel", "nvidia", "other")
@@ -94,7 +93,7 @@ ATTAINABLE = {
 
 def chip(block: Block) -> Chip:
     """The chip that a file describes; raises CatalogError where the file breaks a rule."""
-    block.keys_are(("name", "vendor", "kind", "spec", "attainable"), ("aliases", "note", "kernels", "kernels_of"))
+    block.keys_are(("name", "vendor", "kind", "spec", "attainable"), ("aliases", "note"))
     spec = block.block("spec")
     spec.keys_are(("peak", *SPEC), DETAILS)
     peaks = spec.block("peak")
@@ -103,8 +102,6 @@ def chip(block: Block) -> Chip:
         raise peaks.error("the peak of bf16 or fp16 is missing")
     attainable = block.block("attainable")
     attainable.keys_are(ATTAINABLE_REQUIRED, ATTAINABLE)
-    if "kernels" in block and "kernels_of" in block:
-        raise block.error("a chip has kernels of its own or those of a sister, not both", "kernels_of")
     return Chip(
         name=block.text("name"),
         aliases=block.texts("aliases", ()),
@@ -116,7 +113,5 @@ def chip(block: Block) -> Chip:
         power=fact(spec, "power", *SPEC["power"]),
         attainable=facts(attainable, ATTAINABLE),
         details={key: fact(spec, key, *DETAILS[key]) for key in spec if key in DETAILS},
-        kernels=kernels(block.block("kernels")) if "kernels" in block else {},
-        kernels_of=block.text("kernels_of", ""),
         note=block.text("note", ""),
     )

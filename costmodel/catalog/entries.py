@@ -53,10 +53,7 @@ Fact = Number | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """One accelerator. `peak` maps a dtype to dense FLOP/s; `attainable` holds measured shares and kernel constants.
-
-    `kernels` holds the constants of measured kernels; without any, `kernels_of` may name a sister chip whose constants do.
-    """
+    """One accelerator. `peak` maps a dtype to dense FLOP/s; `attainable` holds measured shares and kernel constants."""
 
     name: str
     aliases: tuple[str, ...]
@@ -68,9 +65,16 @@ class Chip:
     power: Fact
     attainable: Mapping[str, Fact]
     details: Mapping[str, Fact] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The constants of kernels that were measured on a chip, or in `kernels_of` the sister chip whose constants stand for them."""
+
+    chip: str
     kernels: Mapping[str, Mapping[str, Number]] = field(default_factory=dict)
     kernels_of: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The constants of measured kernels that a chip's file holds under `kernels`, one block a kernel.
+"""Reading the constants of a chip's measured kernels: hardware/kernels/CHIP.yaml, one block a kernel.
 
 A block is called FAMILY-PRECISION, FAMILY-IMPLEMENTATION or both: matmul-bf16, prefill-vllm, experts-fp8-block-sglang.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from costmodel.catalog.entries import Number
+from costmodel.catalog.entries import Kernels, Number
 from costmodel.catalog.facts import number
 from costmodel.catalog.reader import Block
 
@@ -74,14 +74,21 @@ FAMILIES: dict[str, dict[str, tuple[str, float, float]]] = {
 """The constants of each family of kernels, with quantity and physical range: the names of the equations' inputs."""
 
 
-def kernels(block: Block) -> dict[str, Mapping[str, Number]]:
-    """Every kernel under `kernels` with its constants, all of them; raises CatalogError for a key that is none."""
-    found: dict[str, Mapping[str, Number]] = {}
-    for key in block:
-        family = key.partition("-")[0]
-        if family not in FAMILIES:
-            raise block.error(f"{key!r} is no kernel: a name begins with {', '.join(FAMILIES)}", key)
-        inner = block.block(key)
-        inner.keys_are(FAMILIES[family])
-        found[key] = {name: number(inner, name, *FAMILIES[family][name]) for name in FAMILIES[family]}
-    return found
+def kernels(block: Block) -> Kernels:
+    """What a file says; raises CatalogError for a kernel or a constant that is none, or that is missing."""
+    block.keys_are(("name",), ("kernels", "kernels_of"))
+    if ("kernels" in block) == ("kernels_of" in block):
+        raise block.error("expected either `kernels` or `kernels_of`, the name of a sister chip")
+    measured = (
+        {key: _constants(block.block("kernels"), key) for key in block.block("kernels")} if "kernels" in block else {}
+    )
+    return Kernels(block.text("name"), measured, block.text("kernels_of", ""))
+
+
+def _constants(block: Block, key: str) -> Mapping[str, Number]:
+    family = key.partition("-")[0]
+    if family not in FAMILIES:
+        raise block.error(f"{key[:40]!r} is no kernel: a name begins with {', '.join(FAMILIES)}", key)
+    inner = block.block(key)
+    inner.keys_are(FAMILIES[family])
+    return {name: number(inner, name, *FAMILIES[family][name]) for name in FAMILIES[family]}

@@ -135,16 +135,29 @@ def _entry_problems(catalog: Catalog, kind: str, path: Path) -> Iterator[Problem
         check_names(block, block.text("name"), (), path)
         yield from _sources(catalog, dict(read_assumptions(block)))
         return
+    if kind == "kernels":
+        yield from _kernels(catalog, path)
+        return
     entry = load(catalog, kind, path.stem)
     yield from _sources(catalog, facts_of(entry))
     if isinstance(entry, Chip):
         yield from _chip(entry)
-        yield from _kernels_of(catalog, entry, path)
     elif isinstance(entry, Link):
         yield from _link(entry)
         yield from _overlay(catalog, entry, path)
     else:
         yield from _cluster(catalog, entry, path)
+
+
+def _kernels(catalog: Catalog, path: Path) -> Iterator[Problem]:
+    """A chip that is not there, or a sister that has no kernels of its own."""
+    found, block = catalog.kernels(path.stem), catalog.read(path)
+    for held in found.kernels.values():
+        yield from _sources(catalog, dict(held))
+    if message := _missing(catalog, "chips", found.chip):
+        yield _from_error(block.error(message, "name"))
+    if found.kernels_of and not catalog.kernels(found.kernels_of).kernels:
+        yield _from_error(block.error(f"{found.kernels_of[:60]} has no kernels of its own", "kernels_of"))
 
 
 def _model(catalog: Catalog, path: Path) -> Iterator[Problem]:
@@ -191,17 +204,6 @@ def _chip(chip: Chip) -> Iterator[Problem]:
         kernel = low_field.replace("training_matmul", "kernel_matmul")
         if low_field in chip.attainable and kernel not in chip.attainable:
             yield _at(chip.attainable[low_field], f"{low_field} needs {kernel} beside it")
-
-
-def _kernels_of(catalog: Catalog, chip: Chip, path: Path) -> Iterator[Problem]:
-    """A sister chip that is not there, or that has no kernels of its own."""
-    if not chip.kernels_of:
-        return
-    message = _missing(catalog, "chips", chip.kernels_of)
-    if not message and not catalog.chip(chip.kernels_of).kernels:
-        message = f"{chip.kernels_of} has no kernels of its own"
-    if message:
-        yield _from_error(catalog.read(path).error(message, "kernels_of"))
 
 
 def _link(link: Link) -> Iterator[Problem]:

@@ -101,7 +101,7 @@ def main_loop(*, tile_rows: Any, tile_columns: Any, stage_features: Any, K: Any,
     in_rows_tiles = in_rows_columns_of_tiles * in_rows_rows_of_tiles  # in all
     in_rows_waves = max(1, in_rows_tiles / units)  # rounds over the units, the last one counted by its part
     in_rows_wave_columns = min(in_rows_columns_of_tiles, ceil(units / 1))  # columns of tiles that a wave touches
-    in_rows_wave_rows = min(in_rows_rows_of_tiles, max(1, ceil(units / in_rows_columns_of_tiles)))  # rows of tiles that it touches: of several groups where one is smaller than a wave
+    in_rows_wave_rows = min(in_rows_rows_of_tiles, units, max(1, ceil(units / in_rows_columns_of_tiles)))  # rows of tiles that it touches: of several groups where one is smaller than a wave
     in_rows_traffic = K * in_rows_waves * operand_size * (in_rows_wave_columns * tile_columns + in_rows_wave_rows * tile_rows) + M * N * result_size  # through memory: each wave its rows and columns once, the result once
     in_rows_without_reuse = K * in_rows_tiles * operand_size * (tile_columns + tile_rows)  # that the units ask for, from cache or memory
     in_rows_compulsory = K * operand_size * (M + N)  # each operand once
@@ -120,7 +120,7 @@ def main_loop(*, tile_rows: Any, tile_columns: Any, stage_features: Any, K: Any,
     grouped_tiles = grouped_columns_of_tiles * grouped_rows_of_tiles  # in all
     grouped_waves = max(1, grouped_tiles / units)  # rounds over the units, the last one counted by its part
     grouped_wave_columns = min(grouped_columns_of_tiles, ceil(units / whole_group))  # columns of tiles that a wave touches
-    grouped_wave_rows = min(grouped_rows_of_tiles, max(whole_group, ceil(units / grouped_columns_of_tiles)))  # rows of tiles that it touches: of several groups where one is smaller than a wave
+    grouped_wave_rows = min(grouped_rows_of_tiles, units, max(whole_group, ceil(units / grouped_columns_of_tiles)))  # rows of tiles that it touches: of several groups where one is smaller than a wave
     grouped_traffic = K * grouped_waves * operand_size * (grouped_wave_columns * tile_columns + grouped_wave_rows * tile_rows) + M * N * result_size  # through memory: each wave its rows and columns once, the result once
     grouped_without_reuse = K * grouped_tiles * operand_size * (tile_columns + tile_rows)  # that the units ask for, from cache or memory
     grouped_compulsory = K * operand_size * (M + N)  # each operand once
@@ -144,7 +144,7 @@ def prefill(*, sequences: Any, heads: Any, kv_heads: Any, head_size: Any, elemen
     query_blocks = ceil(tokens / block_tokens)  # blocks of queries
     context_blocks = ceil(context_tokens / block_tokens)  # blocks of earlier keys
     key_blocks = context_blocks + query_blocks  # blocks of keys
-    seen_blocks = min(ceil(reach / block_tokens) + (1 if reach < keys else 0), key_blocks)  # blocks of keys that the last block of queries sees; a window straddles one more
+    seen_blocks = min(ceil(reach / block_tokens) + 1, key_blocks) if reach < keys else key_blocks  # blocks of keys that the last block of queries sees; a window straddles one more
     growing = max(0, min(seen_blocks - context_blocks, query_blocks))  # blocks of queries that see one block more than the one before
     blocks = context_blocks * growing + growing * (growing + 1) / 2 + seen_blocks * (query_blocks - growing) if causal > 0 else key_blocks * query_blocks  # blocks of pairs of one head and sequence
     longest_row = seen_blocks if causal > 0 else key_blocks  # blocks of the longest row
@@ -193,7 +193,7 @@ def backward(*, sequences: Any, heads: Any, kv_heads: Any, head_size: Any, eleme
     query_blocks = ceil(tokens / block_tokens)  # blocks of queries
     context_blocks = ceil(context_tokens / block_tokens)  # blocks of earlier keys
     key_blocks = context_blocks + query_blocks  # blocks of keys
-    seen_blocks = min(ceil(reach / block_tokens) + (1 if reach < keys else 0), key_blocks)  # blocks of keys that the last block of queries sees; a window straddles one more
+    seen_blocks = min(ceil(reach / block_tokens) + 1, key_blocks) if reach < keys else key_blocks  # blocks of keys that the last block of queries sees; a window straddles one more
     growing = max(0, min(seen_blocks - context_blocks, query_blocks))  # blocks of queries that see one block more than the one before
     blocks = context_blocks * growing + growing * (growing + 1) / 2 + seen_blocks * (query_blocks - growing) if causal > 0 else key_blocks * query_blocks  # blocks of pairs of one head and sequence
     longest_row = seen_blocks if causal > 0 else key_blocks  # blocks of the longest row
@@ -224,7 +224,7 @@ def forward_backward(*, sequences: Any, heads: Any, kv_heads: Any, head_size: An
     forward_query_blocks = ceil(tokens / block_tokens)  # blocks of queries
     forward_context_blocks = ceil(context_tokens / block_tokens)  # blocks of earlier keys
     forward_key_blocks = forward_context_blocks + forward_query_blocks  # blocks of keys
-    forward_seen_blocks = min(ceil(forward_reach / block_tokens) + (1 if forward_reach < forward_keys else 0), forward_key_blocks)  # blocks of keys that the last block of queries sees; a window straddles one more
+    forward_seen_blocks = min(ceil(forward_reach / block_tokens) + 1, forward_key_blocks) if forward_reach < forward_keys else forward_key_blocks  # blocks of keys that the last block of queries sees; a window straddles one more
     forward_growing = max(0, min(forward_seen_blocks - forward_context_blocks, forward_query_blocks))  # blocks of queries that see one block more than the one before
     forward_blocks = forward_context_blocks * forward_growing + forward_growing * (forward_growing + 1) / 2 + forward_seen_blocks * (forward_query_blocks - forward_growing) if causal > 0 else forward_key_blocks * forward_query_blocks  # blocks of pairs of one head and sequence
     forward_longest_row = forward_seen_blocks if causal > 0 else forward_key_blocks  # blocks of the longest row
@@ -249,7 +249,7 @@ def forward_backward(*, sequences: Any, heads: Any, kv_heads: Any, head_size: An
     backward_query_blocks = ceil(tokens / block_tokens)  # blocks of queries
     backward_context_blocks = ceil(context_tokens / block_tokens)  # blocks of earlier keys
     backward_key_blocks = backward_context_blocks + backward_query_blocks  # blocks of keys
-    backward_seen_blocks = min(ceil(backward_reach / block_tokens) + (1 if backward_reach < backward_keys else 0), backward_key_blocks)  # blocks of keys that the last block of queries sees; a window straddles one more
+    backward_seen_blocks = min(ceil(backward_reach / block_tokens) + 1, backward_key_blocks) if backward_reach < backward_keys else backward_key_blocks  # blocks of keys that the last block of queries sees; a window straddles one more
     backward_growing = max(0, min(backward_seen_blocks - backward_context_blocks, backward_query_blocks))  # blocks of queries that see one block more than the one before
     backward_blocks = backward_context_blocks * backward_growing + backward_growing * (backward_growing + 1) / 2 + backward_seen_blocks * (backward_query_blocks - backward_growing) if causal > 0 else backward_key_blocks * backward_query_blocks  # blocks of pairs of one head and sequence
     backward_longest_row = backward_seen_blocks if causal > 0 else backward_key_blocks  # blocks of the longest row
@@ -281,7 +281,7 @@ def experts(*, tokens: Any, hidden_size: Any, expert_ffn_size: Any, experts: Any
     work = 6 * chosen * expert_ffn_size * hidden_size * tokens  # three products a token and expert
     weight_bytes = 3 * active * expert_ffn_size * hidden_size * weight_size  # three matrices of each active expert
     activation_bytes = activation_size * tokens * (chosen * (3 * expert_ffn_size + 2 * hidden_size) + 2 * hidden_size)  # copies of tokens to and from the experts, gate and activation between the products, tokens in and out
-    row_tile = [(16, 32, 64, 128,)[i_row_tile] for i_row_tile in range(4)]  # rows that an expert's are padded to
+    row_tile = [(128, 64, 32, 16,)[i_row_tile] for i_row_tile in range(4)]  # rows that an expert's are padded to
     padded_work = [row_tile[i_row_tile] * work * ceil(rows_each / row_tile[i_row_tile]) / rows_each for i_row_tile in range(4)]  # with the rows of each expert padded
     tile_rate = [min(peak * peak_share, 2 * column_tile * row_tile[i_row_tile] * unit_bandwidth * units / (weight_size * (column_tile + row_tile[i_row_tile]))) for i_row_tile in range(4)]  # of the matrix units, or of what can be fed to them: low tiles bring the same weights in for fewer rows
     tile_compute = [padded_work[i_row_tile] / tile_rate[i_row_tile] for i_row_tile in range(4)]  # grouped products by one height of tiles

@@ -55,10 +55,11 @@ class Kernel:
     @cached_property
     def source(self) -> tuple[Origin, str]:
         """Where the constants come from: this chip's kernels, a sister's, or usual values; and the chip's name."""
-        if self.name in self.chip.kernels:
+        own = self.catalog.kernels(self.chip.name)
+        if self.name in own.kernels:
             return "measured", self.chip.name
-        if self.chip.kernels_of and self.name in self.catalog.chip(self.chip.kernels_of).kernels:
-            return "sister", self.chip.kernels_of
+        if own.kernels_of and self.name in self.catalog.kernels(own.kernels_of).kernels:
+            return "sister", own.kernels_of
         return "usual", ""
 
     @cached_property
@@ -73,7 +74,7 @@ class Kernel:
         origin, chip = self.source
         if origin == "usual":
             return self._usual()
-        held = {name: number.value for name, number in self.catalog.chip(chip).kernels[self.name].items()}
+        held = {name: number.value for name, number in self.catalog.kernels(chip).kernels[self.name].items()}
         near = {end: self.assumed[end] if origin == "sister" else 1.0 for end in ("near_low", "near_high")}
         return {**held, **near}
 

@@ -42,7 +42,7 @@ class Blocks(Chapter):
     key_blocks = equation(count, query_blocks + context_blocks, "blocks of keys")
     seen_blocks = equation(
         count,
-        smallest(ceil_divide(reach, block_tokens) + select(reach < keys, 1, 0), key_blocks),
+        select(reach < keys, smallest(ceil_divide(reach, block_tokens) + 1, key_blocks), key_blocks),
         "blocks of keys that the last block of queries sees; a window straddles one more",
     )
     growing = equation(

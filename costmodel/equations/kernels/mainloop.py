@@ -127,7 +127,7 @@ class TileOrder(Chapter):
     )
     wave_rows = equation(
         count,
-        smallest(rows_of_tiles, largest(group_rows, ceil_divide(units, columns_of_tiles))),
+        smallest(rows_of_tiles, units, largest(group_rows, ceil_divide(units, columns_of_tiles))),
         "rows of tiles that it touches: of several groups where one is smaller than a wave",
     )
     traffic = equation(

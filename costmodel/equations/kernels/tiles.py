@@ -18,7 +18,7 @@ Of equally fast tiles the first is told, so that the usual ones come first.
 SPLIT = Axis("split", ("1", "2", "4", "8", "16", "32"))
 """Ways in which the sum over K is split among units, whose partial results are added up afterwards (split-K)."""
 
-ROW_TILE = Axis("row_tile", ("16", "32", "64", "128"))
+ROW_TILE = Axis("row_tile", ("128", "64", "32", "16"))
 """Rows that the tokens of an expert are padded to in a grouped product."""
 
 KERNEL_AXES = (TILE, SPLIT, ROW_TILE)
