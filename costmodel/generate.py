@@ -121,32 +121,35 @@ def kernels_math() -> str:
 def training_math(kind: str) -> str:
     """One training step on one kind of machine, every quantity that is reported."""
     from costmodel.equations.axes import INNER_AXES
-    from costmodel.equations.evaluation import STEPS, reported
+    from costmodel.equations.evaluation import reported, step
 
-    step = STEPS[kind]
-    functions = {"evaluate": (step.system, reported(step.system))}
-    return math_module(f"One training step on {kind}.", functions, INNER_AXES)
+    functions = {"evaluate": (step(kind), reported(step(kind)))}
+    return math_module(f"One training step on {spoken(kind)}.", functions, INNER_AXES)
 
 
 def training_numpy(kind: str) -> str:
     """Training steps on one kind of machine, over tables of layouts."""
     from costmodel.equations.axes import PRODUCT_AXES
-    from costmodel.equations.evaluation import LEVELS, SEARCHED, STEPS
+    from costmodel.equations.evaluation import LEVELS, SEARCHED, step
 
     return numpy_module(
-        f"Training steps on {kind}, over tables of layouts.", STEPS[kind].system, SEARCHED, PRODUCT_AXES, LEVELS[kind]
+        f"Training steps on {spoken(kind)}, over tables of layouts.", step(kind), SEARCHED, PRODUCT_AXES, LEVELS[kind]
     )
 
 
-def legality_numpy() -> str:
+def spoken(kind: str) -> str:
+    """A kind of machine and model in words."""
+    return kind.replace("_", " ")
+
+
+def legality_numpy(experts: bool) -> str:
     """The rules of layouts, over tables of degrees."""
     from costmodel.equations.axes import PRODUCT_AXES
-    from costmodel.equations.evaluation import JUDGED, RULE_LEVELS
-    from costmodel.equations.parallelism.legality import Legality
+    from costmodel.equations.evaluation import judged, legality, rule_levels
 
-    return numpy_module(
-        "The rules of layouts, over tables of degrees.", Legality.system, JUDGED, PRODUCT_AXES, RULE_LEVELS
-    )
+    rules = legality(experts)
+    meaning = f"The rules of layouts{' with experts' if experts else ''}, over tables of degrees."
+    return numpy_module(meaning, rules, judged(rules), PRODUCT_AXES, rule_levels(experts))
 
 
 def group_math(kind: str) -> str:
@@ -225,11 +228,16 @@ TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/labels.py": labels,
     "costmodel/generated/overlay_math.py": overlay_math,
     "costmodel/generated/parameters_math.py": parameters_math,
-    "costmodel/generated/legality_numpy.py": legality_numpy,
+    "costmodel/generated/legality_numpy.py": lambda: legality_numpy(experts=False),
+    "costmodel/generated/legality_with_experts_numpy.py": lambda: legality_numpy(experts=True),
     "costmodel/generated/training_on_switches_math.py": lambda: training_math("switches"),
     "costmodel/generated/training_on_switches_numpy.py": lambda: training_numpy("switches"),
+    "costmodel/generated/training_on_switches_with_experts_math.py": lambda: training_math("switches_with_experts"),
+    "costmodel/generated/training_on_switches_with_experts_numpy.py": lambda: training_numpy("switches_with_experts"),
     "costmodel/generated/training_on_torus_math.py": lambda: training_math("torus"),
     "costmodel/generated/training_on_torus_numpy.py": lambda: training_numpy("torus"),
+    "costmodel/generated/training_on_torus_with_experts_math.py": lambda: training_math("torus_with_experts"),
+    "costmodel/generated/training_on_torus_with_experts_numpy.py": lambda: training_numpy("torus_with_experts"),
 }
 """Each file, from the root of the checkout, and the function that gives its text."""
 

@@ -26,7 +26,8 @@ from costmodel.equations.kernels.streams import Stream
 from costmodel.equations.kernels.tiles import KERNEL_AXES
 from costmodel.runtime import Run, Table
 from costmodel.studies.kernel_inputs import kernel
-from costmodel.studies.validation.kernels import COLUMNS, FAMILY, JUDGED, Row, published, setting
+from costmodel.studies.validation.kernels import COLUMNS, FAMILY, published_rows, setting
+from costmodel.studies.validation.rows import Row
 from costmodel.symbolic import Axis, Chapter, EquationSystem, numpy_module
 from costmodel.symbolic.write import load
 
@@ -132,7 +133,7 @@ class Form:
 
     def table(self, rows: Sequence[Row]) -> Table:
         """The columns that vary from row to row."""
-        return Table({name: [float(row[column]) for row in rows] for column, name in self.columns.items()})
+        return Table({name: [float(row.text(column)) for row in rows] for column, name in self.columns.items()})
 
     def __call__(self, table: Table, values: Mapping[str, float]) -> Array:
         """The time of each row."""
@@ -161,15 +162,15 @@ def groups(catalog: Catalog) -> list[Group]:
     """Every kernel on every chip that the tables hold rows of to fit to."""
     forms = {kind: Form(kind) for kind in CHAPTERS}
     gathered: dict[tuple[str, str], dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    for row in published():
-        implementation = row.get("implementation") or None
-        family = FAMILY.get(row["kind"], row["kind"])
+    for row in published_rows():
+        implementation = row.text("implementation") or None
+        family = FAMILY.get(row.text("kind"), row.text("kind"))
         if implementation == "deepgemm":
             continue
         named = None if family in {"matmul", "stream"} else implementation
-        precision = "bf16" if family == "stream" else row["precision"]
-        found = kernel(catalog.chip(row["chip"]), family, catalog, precision=precision, implementation=named)
-        gathered[row["chip"], found.name][row["part"]].append(row)
+        precision = "bf16" if family == "stream" else row.text("precision")
+        found = kernel(catalog.chip(row.text("chip")), family, catalog, precision=precision, implementation=named)
+        gathered[row.text("chip"), found.name][row.text("part")].append(row)
     made = []
     for (chip, name), parts in gathered.items():
         if "fit" not in parts:
@@ -177,14 +178,14 @@ def groups(catalog: Catalog) -> list[Group]:
         first = parts["fit"][0]
         tables = {
             part: [
-                (forms[kind], forms[kind].table(rows), np.array([float(row["time_us"]) for row in rows]) * 1e-6)
-                for kind in dict.fromkeys(row["kind"] for row in held)
-                if (rows := [row for row in held if row["kind"] == kind])
+                (forms[kind], forms[kind].table(rows), np.array([float(row.text("time_us")) for row in rows]) * 1e-6)
+                for kind in dict.fromkeys(row.text("kind") for row in held)
+                if (rows := [row for row in held if row.text("kind") == kind])
             ]
             for part, held in parts.items()
         }
         fixed = {**setting(first, catalog), "window": 0.0}
-        made.append(Group(chip, name, FAMILY.get(first["kind"], first["kind"]), fixed, tables))
+        made.append(Group(chip, name, FAMILY.get(first.text("kind"), first.text("kind")), fixed, tables))
     return made
 
 
@@ -300,7 +301,7 @@ def main(arguments: Sequence[str]) -> int:
         constants = fit(group)
         values = {name: value for name, (value, _) in constants.items()}
         blocks[group.chip][group.name] = {**constants, **interval(group, values)}
-        judged = score(group.logarithms(JUDGED, values)) if JUDGED in group.parts else ""
+        judged = score(group.logarithms("judge", values)) if "judge" in group.parts else ""
         print(
             f"{group.chip + ' ' + group.name:44s}  {score(group.logarithms('fit', values)):>27s}  {judged:>24s}",
             flush=True,

@@ -6,6 +6,7 @@ Three quantities, which people confuse: *allocated* is what the tensors take, *r
 
 from costmodel.equations.axes import PHASE, STAGE
 from costmodel.equations.parallelism.context import ContextPayloads
+from costmodel.equations.parallelism.experts import KeptExperts
 from costmodel.equations.parallelism.in_flight import InFlight
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.symbolic import (
@@ -33,22 +34,31 @@ class KeptActivations(Chapter):
 
     layout = part(Layout, shared=True)
     context = part(ContextPayloads, shared=True)
+    experts = part(KeptExperts, shared=True)
     tokens, e = layout.tokens, layout.element_size
     tp, sequence_split = layout.tp, layout.sequence_split
     gated = 2 + layout.gated_ffn
     score_bytes = given(
         bytes_, "kept of a score between two tokens and a head: 0 in fused attention", owner="assumption"
     )
+    dropout_bytes = given(
+        bytes_, "kept of a hidden feature for the dropout after each block: 0 without dropout", owner="assumption"
+    )
 
     kept_outside = equation(
         bytes_,
-        tokens * 4 * layout.hidden_size * e,
-        "norm and block inputs",
-        source="Korthikanti et al. 2022, section 4.1, without dropout",
+        tokens * (4 * layout.hidden_size * e + 2 * layout.hidden_size * dropout_bytes),
+        "norm and block inputs, and masks of dropout",
+        source="Korthikanti et al. 2022, section 4.1",
     )
     kept_inside = equation(
         bytes_,
-        tokens * (e * (2 * layout.query_size + 2 * layout.kv_size + gated * layout.ffn_size) + 4 * layout.heads * BYTE),
+        tokens
+        * (
+            e * (layout.queries_size + layout.outputs_size + layout.keys_size + layout.values_size)
+            + e * gated * layout.mean_ffn_size
+            + 4 * layout.heads * BYTE
+        ),
         "queries, keys, values, the output and fp32 statistics of fused attention; inputs and output of the activation",
         source="Megatron-core blocks, checked against exact allocator readings to 2 %",
     )
@@ -58,9 +68,27 @@ class KeptActivations(Chapter):
         "scores of attention that is not fused, their dropout mask and what is left of them",
         source="Korthikanti et al. 2022, section 4.1: 5 bytes",
     )
+    kept_latents = equation(
+        bytes_,
+        tokens * 2 * layout.latents_size * e / sequence_split,
+        "inputs and outputs of the norms of latent queries, keys and values",
+    )
+    kept_experts = equation(
+        bytes_,
+        select(
+            layout.experts > 0,
+            layout.expert_share * (experts.kept_rows + experts.kept_features + experts.kept_router),
+            0,
+        ),
+        "of routed experts, in the average layer",
+    )
     whole_layer = equation(
         bytes_,
-        kept_outside / sequence_split + (kept_inside + kept_scores) / tp + 2 * context.copied_keys,
+        kept_outside / sequence_split
+        + kept_latents
+        + (kept_inside + kept_scores) / tp
+        + kept_experts
+        + 2 * context.copied_keys,
         "with nothing recomputed",
     )
     norm_outputs = equation(
@@ -71,7 +99,8 @@ class KeptActivations(Chapter):
     )
     activation_output = equation(
         bytes_,
-        tokens * layout.ffn_size * e / tp,
+        tokens * layout.mean_ffn_size * e / tp
+        + select(layout.experts > 0, layout.expert_share * experts.kept_products, 0),
         "of the activation, which is the product with the gate in a gated feed-forward: 2 F a token in two bytes",
         source="Megatron-core, --recompute-modules moe_act, for the dense feed-forward",
     )
@@ -86,8 +115,13 @@ class KeptActivations(Chapter):
         tokens
         * (
             2 * layout.hidden_size * e / sequence_split
-            + (e * (2 * layout.query_size + layout.kv_size + layout.ffn_size) + 4 * layout.heads * BYTE) / tp
+            + (
+                e * (layout.queries_size + layout.outputs_size + layout.values_size + layout.mean_ffn_size)
+                + 4 * layout.heads * BYTE
+            )
+            / tp
         )
+        + select(layout.experts > 0, layout.expert_share * (experts.kept_rows + experts.kept_products), 0)
         + context.copied_keys,
         "block input, every second product and the attention output",
         source="torchtitan's per-operation selective checkpointing",
@@ -125,7 +159,7 @@ class Memory(Chapter):
     activations = part(KeptActivations, shared=True)
     context = part(ContextPayloads, shared=True)
     layout = part(Layout, shared=True)
-    tp, pp, replicas = layout.tp, layout.pp, layout.replicas
+    pp = layout.pp
     flight = part(InFlight, shared=True, pp=pp, micro_batches=layout.micro_batches)
 
     weight_bytes = given(bytes_, "a weight as stored", owner="assumption")
@@ -165,25 +199,30 @@ class Memory(Chapter):
     stage_weights = equation(
         bytes_,
         flight.weight_versions
-        * layout.stage_parameters
-        * weight_bytes
-        / select(layout.weights_sharded > 0, replicas, 1),
+        * (layout.stage_parameters / layout.weight_shards + layout.stage_experts / layout.expert_weight_shards)
+        * weight_bytes,
         "weights of a stage on a rank",
         source="Rajbhandari et al. 2020, figure 1",
     )
     stage_gradients = equation(
         bytes_,
-        layout.stage_parameters * gradient_bytes / select(layout.gradients_sharded > 0, replicas, 1),
+        (layout.stage_parameters / layout.gradient_shards + layout.stage_experts / layout.expert_gradient_shards)
+        * gradient_bytes,
         "their gradients",
+    )
+    stage_owned = equation(
+        count,
+        layout.stage_parameters / layout.optimizer_shards + layout.stage_experts / layout.expert_optimizer_shards,
+        "weights of a stage whose optimizer states a rank holds",
     )
     stage_optimizer = equation(
         bytes_,
-        layout.stage_parameters * optimizer_bytes / select(layout.optimizer_sharded > 0, replicas, 1),
+        stage_owned * optimizer_bytes,
         "their optimizer states",
     )
     stage_step_extra = equation(
         bytes_,
-        in_optimizer * layout.stage_parameters * step_extra_bytes / select(layout.optimizer_sharded > 0, replicas, 1),
+        in_optimizer * stage_owned * step_extra_bytes,
         "held while the optimizer runs",
     )
     stage_activations = equation(
@@ -214,7 +253,7 @@ class Memory(Chapter):
             layout.weights_sharded > 0,
             layout.element_size
             * (
-                2 * layout.layer_parameters
+                2 * (layout.layer_parameters + layout.layer_experts)
                 + layout.has_embedding * layout.embedding_on_rank
                 + layout.has_head * layout.head_on_rank
             ),
@@ -225,7 +264,7 @@ class Memory(Chapter):
     )
     unsharded_gradients = equation(
         bytes_,
-        select(layout.gradients_sharded > 0, gradient_bytes * layout.layer_parameters, 0),
+        select(layout.gradients_sharded > 0, gradient_bytes * (layout.layer_parameters + layout.layer_experts), 0),
         "of one layer, before they are scattered",
     )
     unsharded_head_gradient = equation(
@@ -267,6 +306,23 @@ class Memory(Chapter):
     stage_peak = equation(bytes_, worst(memory_use, PHASE), "of a stage in its worst phase")
     allocated = equation(bytes_, worst(stage_peak, STAGE) + workspace_bytes, "peak of the worst stage")
     reserved = equation(bytes_, reserved_factor * allocated, "by the allocator")
+    # Megatron-LM logs the last rank, which holds the head and is rarely the fullest.
+    head_allocated = equation(
+        bytes_,
+        worst(select(layout.has_head > 0, stage_peak, 0), STAGE) + workspace_bytes,
+        "peak of the stage with the head",
+    )
+    head_between_steps = equation(
+        bytes_,
+        worst(select(layout.has_head > 0, stage_weights + stage_gradients + stage_optimizer, 0), STAGE)
+        + workspace_bytes,
+        "of the stage with the head between two steps: states, and workspaces",
+    )
+    between_steps = equation(
+        bytes_,
+        worst(stage_weights + stage_gradients + stage_optimizer, STAGE) + workspace_bytes,
+        "of the fullest stage between two steps",
+    )
     communicator_bytes = equation(
         bytes_,
         select(chips / chips_per_host > many_nodes, communicator_bytes_many_nodes, communicator_bytes_few_nodes),

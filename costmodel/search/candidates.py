@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from costmodel.generated import labels
-from costmodel.search.layout import CONTEXTS, FOLDED, RECOMPUTE, SCHEDULES, Layout, recomputed
+from costmodel.search.layout import CONTEXTS, DISPATCH, FOLDED, OVERLAPS, RECOMPUTE, SCHEDULES, Layout, recomputed
 
 MOST_MICRO_BATCH = 64
 MOST_CHUNKS = 16
@@ -46,6 +46,12 @@ class Candidates:
     """Micro-batches of an interleaved group, one a schedule; as many as stages when left out."""
     cp_types: tuple[str, ...] = CONTEXTS[:1]
     most_cp: int = 1
+    experts: tuple[int, ...] = (1,)
+    """Expert-parallel degrees."""
+    etp: int | None = None
+    """Ranks that share an expert; 1 and as many as tp are both tried where it is None."""
+    ep_overlap: str = OVERLAPS[0]
+    dispatch: str = DISPATCH[-1]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -64,9 +70,15 @@ class Candidates:
         """The largest degrees that are tried."""
         return {**LIMITS, "cp": self.most_cp}
 
-    def inputs(self) -> dict[str, Sequence[float]]:
-        """The inputs of the equations that vary along the product axes."""
+    def point(self) -> dict[str, float]:
+        """The inputs of the equations at the first row of every axis."""
+        return {name: value[0] if isinstance(value, Sequence) else value for name, value in self.inputs().items()}
+
+    def inputs(self) -> dict[str, Sequence[float] | float]:
+        """The inputs of the equations that vary along the product axes, and the choices that hold for all."""
         return {
+            "ep_overlap": OVERLAPS.index(self.ep_overlap),
+            "dispatch_by": DISPATCH.index(self.dispatch),
             "micro_batch_size": self.micro_batches,
             "schedule": [SCHEDULES.index(schedule) for schedule, _ in self.schedules],
             "virtual_stages": [chunks for _, chunks in self.schedules],
@@ -95,6 +107,10 @@ class Candidates:
             schedule=self.schedules[schedule][0],
             placement=placement,
             group=self.groups[schedule] if self.groups else 0,
+            ep=int(degrees.get("ep", 1)),
+            etp=int(degrees.get("etp", 1)),
+            ep_overlap=self.ep_overlap,
+            dispatch=self.dispatch,
         )
 
 
@@ -104,8 +120,13 @@ def candidates(
     sequence_length: int,
     schedules: Sequence[str] = TRIED,
     recomputes: Sequence[str] = TRIED_RECOMPUTE,
+    *,
+    experts: int = 1,
 ) -> Candidates:
-    """What is worth trying for a model of so many layers and a batch of so many sequences of that length, with these schedules."""
+    """What is worth trying for a model of so many layers and a batch of so many sequences of that length, with these schedules.
+
+    `experts` counts the routed experts of a layer, which expert-parallel degrees divide.
+    """
     micro_batches = tuple(
         size for size in _powers_of_two(min(MOST_MICRO_BATCH, global_batch)) if global_batch % size == 0
     )
@@ -122,6 +143,7 @@ def candidates(
         recomputes=tuple(recomputes),
         cp_types=SEARCHED_CONTEXTS if most_cp > 1 else CONTEXTS[:1],
         most_cp=most_cp,
+        experts=tuple(ep for ep in range(1, experts + 1) if experts % ep == 0),
     )
 
 
@@ -136,6 +158,10 @@ def only(layout: Layout) -> Candidates:
         groups=(layout.group,),
         cp_types=(layout.cp_type,),
         most_cp=layout.cp,
+        experts=(layout.ep,),
+        etp=layout.etp,
+        ep_overlap=layout.ep_overlap,
+        dispatch=layout.dispatch,
     )
 
 

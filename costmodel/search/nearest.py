@@ -8,7 +8,7 @@ from itertools import combinations
 from math import log2
 from typing import TYPE_CHECKING, Any
 
-from costmodel.search.grid import DEGREES, Grid
+from costmodel.search.grid import Grid
 from costmodel.search.layout import Layout, default_placement
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
 
     choices = grid.candidates
     degrees = grid.degrees
-    distance = sum(np.abs(np.log2(degrees[name] / getattr(wanted, name))) for name in DEGREES)
+    distance = sum(np.abs(np.log2(degree / getattr(wanted, name))) for name, degree in degrees.items())
     along = (
         [abs(log2(size / wanted.micro_batch_size)) for size in choices.micro_batches],
         [abs(log2(v / wanted.virtual_stages)) + (schedule != wanted.schedule) for schedule, v in choices.schedules],

@@ -24,6 +24,7 @@ TIME_ITEMS = {
     "recompute": "recomputation",
     "tp": "tensor-parallel traffic",
     "cp": "context-parallel traffic",
+    "ep": "exchanges of experts",
     "fsdp": "FSDP traffic",
     "dp": "gradient and weight traffic",
     "pp": "pipeline messages",
@@ -31,7 +32,7 @@ TIME_ITEMS = {
     "optimizer": "optimizer",
     "other": "outside the model",
 }
-COMMUNICATION = ("tp", "cp", "fsdp", "dp", "pp")
+COMMUNICATION = ("tp", "cp", "ep", "fsdp", "dp", "pp")
 MEMORY_ITEMS = {
     "parameters": "parameters",
     "gradients": "gradients",
@@ -124,6 +125,8 @@ class Estimate:
             "cp": self.layout.cp,
             "pp": self.layout.pp,
             "dp": self.layout.dp,
+            "ep": self.layout.ep,
+            "etp": self.layout.etp,
             "virtual_stages": self.layout.virtual_stages,
             "micro_batch_size": self.layout.micro_batch_size,
             "zero": self.layout.zero,

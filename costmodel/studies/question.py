@@ -14,7 +14,7 @@ from costmodel.errors import InputError
 from costmodel.search.batch import Batch, parse_batch
 from costmodel.search.candidates import candidates
 from costmodel.search.grid import Grid, search
-from costmodel.search.workload import Workload, check_model, default_dtype
+from costmodel.search.workload import Routing, Workload, check_model, default_dtype
 from costmodel.topology.frameworks import BEST
 from costmodel.topology.machine import Machine
 
@@ -52,6 +52,7 @@ def ask(
     tokens: int | str | None,
     dtype: str | None,
     recipe: str | None = None,
+    routing: Routing | None = None,
 ) -> Question:
     """Make a question definite. Raises InputError for a name, number or model that cannot be used."""
     InputError.unless(model, (str, Model), "a model is a name, a size such as '70B', or a path")
@@ -82,7 +83,12 @@ def ask(
     precision = default_dtype(machine.chip) if dtype is None else dtype
     if recipe is not None:
         catalog.recipe(recipe)
-    return Question(Workload(machine, shape, length, 1, precision, recipe or ""), asked, train_tokens, tuple(notes))
+    return Question(
+        Workload(machine, shape, length, 1, precision, recipe or "", routing or Routing()),
+        asked,
+        train_tokens,
+        tuple(notes),
+    )
 
 
 def require_legal(grid: Grid) -> None:
@@ -109,7 +115,7 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
     grids: list[Grid] = []
     for sequences in batches(question, catalog):
         settled = question.with_sequences(sequences)
-        tried = candidates(settled.model.layers, sequences, settled.sequence_length)
+        tried = candidates(settled.model.layers, sequences, settled.sequence_length, experts=settled.routed_experts)
         grids.append(search(settled, catalog, tried, progress, placement=question.placement))
         if grids[-1].legal.any():
             return grids[-1]

@@ -168,7 +168,12 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
         return grid.workload, best_layout(grid)
     chips = question.workload.machine.chips
     unsaid = BEST if question.workload.machine.is_torus else ""
-    named = parse_layout(layout, chips, unsaid) if isinstance(layout, str) else layout
+    experts = question.workload.model.experts is not None
+    named = parse_layout(layout, chips, unsaid, experts=experts) if isinstance(layout, str) else layout
+    if not experts and max(named.ep, named.etp) > 1:
+        raise InputError(
+            f"layout: ep and etp are for experts, and {question.workload.model.name} has none; leave them out"
+        )
     if named.chips != chips:
         raise InputError(f"the layout takes {named.chips} chips, the machine has {chips}")
     layers = question.workload.model.layers
@@ -224,7 +229,15 @@ def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog) -> Grid:
     """Those that `plan` tries, and those with the pipeline schedule, recomputation and context parallelism of `wanted`."""
     schedules = tuple(dict.fromkeys((*TRIED, wanted.schedule)))
     recomputes = tuple(dict.fromkeys((*TRIED_RECOMPUTE, wanted.recompute)))
-    tried = candidates(workload.model.layers, workload.global_batch, workload.sequence_length, schedules, recomputes)
+    tried = candidates(
+        workload.model.layers,
+        workload.global_batch,
+        workload.sequence_length,
+        schedules,
+        recomputes,
+        experts=workload.routed_experts,
+    )
+    tried = replace(tried, ep_overlap=wanted.ep_overlap, dispatch=wanted.dispatch)
     if wanted.cp > 1:
         kinds = tuple(dict.fromkeys((*tried.cp_types, wanted.cp_type)))
         tried = replace(tried, cp_types=kinds, most_cp=max(tried.most_cp, wanted.cp))

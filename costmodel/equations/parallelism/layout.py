@@ -1,7 +1,7 @@
 """What a layout is, and what it makes of a model on one rank: tokens, weights, layers of a stage."""
 
 from costmodel.equations.axes import CONTEXT, MICRO_BATCH, RECOMPUTE, SCHEDULE, SEQUENCE, SHARDING, STAGE
-from costmodel.equations.model.parameters import Parameters
+from costmodel.equations.parallelism.expert_grid import ExpertGrid
 from costmodel.equations.parallelism.schedules import FOLDED, SCHEDULES, TWO_WAY, by_schedule
 from costmodel.symbolic import (
     Chapter,
@@ -9,7 +9,6 @@ from costmodel.symbolic import (
     ceil_divide,
     choice,
     choose,
-    column,
     count,
     divides,
     equation,
@@ -26,10 +25,8 @@ from costmodel.symbolic import (
 class Layout(Chapter):
     """Degrees of parallelism, micro-batch, schedule, sharding and recomputation, and the model on a rank under them."""
 
-    tp = column(count, "tensor-parallel ranks")
-    cp = column(count, "context-parallel ranks")
-    pp = column(count, "pipeline stages")
-    dp = column(count, "data-parallel ranks")
+    grid = part(ExpertGrid, shared=True)
+    tp, cp, pp, dp, ep, etp = grid.tp, grid.cp, grid.pp, grid.dp, grid.ep, grid.etp
     micro_batch_size = given(count, "sequences of a micro-batch", MICRO_BATCH, owner="layout")
     schedule = choice(SCHEDULES, "pipeline schedule", SCHEDULE)
     virtual_stages = given(count, "chunks of layers on a rank (v)", SCHEDULE, owner="layout")
@@ -45,7 +42,7 @@ class Layout(Chapter):
     global_batch = given(count, "sequences of a step", owner="workload")
     sequence_length = given(count, "tokens of a sequence (T)", owner="workload")
     element_size = given(bytes_, "an element of activations and weights in compute", owner="workload")
-    model = part(Parameters, shared=True)
+    model = grid
     layers, hidden_size, vocabulary = model.layers, model.hidden_size, model.vocabulary
     tied_embeddings = model.tied_embeddings
     vocabulary_multiple = given(count, "the padded vocabulary is a multiple of this times tp", owner="assumption")
@@ -56,7 +53,7 @@ class Layout(Chapter):
     replicas = equation(count, dp * cp, "ranks that hold the same weights: data- and context-parallel")
     kv_heads_on_rank = equation(
         count,
-        largest(model.kv_heads / tp, 1),
+        largest(model.key_value_heads / tp, 1),
         "key-value heads of a tensor-parallel rank; copies where they are too few",
     )
     ulysses_ranks = equation(
@@ -155,10 +152,23 @@ class Layout(Chapter):
         source="Megatron-LM: make_vocab_size_divisible_by",
     )
     vocabulary_on_rank = equation(count, padded_vocabulary / tp, "columns of the head on a rank")
-    layer_parameters = equation(
+    dense_layer_on_rank = equation(
         count,
         model.layer_split_parameters / tp + model.layer_whole_parameters,
-        "weights of a layer on a rank; norms and biases are held by every rank",
+        "weights of a dense layer on a rank; norms and biases are held by every rank",
+    )
+    mixture_layer_on_rank = equation(
+        count,
+        model.mixture_split_parameters / tp + model.mixture_whole_parameters,
+        "weights of a layer of experts on a rank, routed experts apart",
+    )
+    layer_parameters = equation(
+        count,
+        (1 - grid.expert_share) * dense_layer_on_rank + grid.expert_share * mixture_layer_on_rank,
+        "weights of the average layer on a rank, routed experts apart",
+    )
+    layer_experts = equation(
+        count, grid.expert_share * grid.routed_on_rank, "weights of routed experts of the average layer on a rank"
     )
     embedding_on_rank = equation(
         count,
@@ -176,12 +186,59 @@ class Layout(Chapter):
         select(pp > 1, has_embedding * has_head * tied_embeddings * vocabulary_on_rank * hidden_size, 0),
         "weights that embedding and head share where a pipeline brings both to one rank",
     )
+    stage_expert_layers = equation(
+        count,
+        select(
+            model.experts > 0,
+            rows(
+                STAGE,
+                {
+                    "first": select(
+                        pp > 1,
+                        largest(stage_layers - model.first_expert_layer, 0) / model.expert_every,
+                        model.expert_layers,
+                    ),
+                    "middle": stage_layers / model.expert_every,
+                    "last": stage_layers / model.expert_every,
+                },
+            ),
+            0,
+        ),
+        "of these layers, those with experts; dense ones come first",
+    )
     stage_parameters = equation(
         count,
-        weight_copies * stage_layers * layer_parameters
+        weight_copies
+        * ((stage_layers - stage_expert_layers) * dense_layer_on_rank + stage_expert_layers * mixture_layer_on_rank)
         + has_embedding * embedding_on_rank
         + has_head * head_on_rank
         - shared_table,
-        "weights on a rank of each kind of stage",
+        "weights on a rank of each kind of stage, routed experts apart",
     )
-    heaviest_stage = equation(count, worst(stage_parameters, STAGE), "weights on a rank of the heaviest stage")
+    stage_experts = equation(
+        count,
+        select(model.experts > 0, weight_copies * stage_expert_layers * grid.routed_on_rank, 0),
+        "weights of routed experts on a rank of each kind of stage",
+    )
+    heaviest_stage = equation(
+        count, worst(stage_parameters, STAGE), "weights on a rank of the heaviest stage, routed experts apart"
+    )
+    heaviest_experts = equation(
+        count,
+        select(model.experts > 0, worst(stage_experts, STAGE), 0),
+        "weights of routed experts on a rank of the stage with most",
+    )
+    weight_shards = equation(
+        count, select(weights_sharded > 0, replicas, 1), "ranks over which weights are shared, routed experts apart"
+    )
+    gradient_shards = equation(count, select(gradients_sharded > 0, replicas, 1), "the same of gradients")
+    optimizer_shards = equation(count, select(optimizer_sharded > 0, replicas, 1), "the same of optimizer states")
+    expert_weight_shards = equation(
+        count, select(weights_sharded > 0, grid.expert_replicas, 1), "ranks over which weights of experts are shared"
+    )
+    expert_gradient_shards = equation(
+        count, select(gradients_sharded > 0, grid.expert_replicas, 1), "the same of their gradients"
+    )
+    expert_optimizer_shards = equation(
+        count, select(optimizer_sharded > 0, grid.expert_replicas, 1), "the same of their optimizer states"
+    )
