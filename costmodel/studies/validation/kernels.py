@@ -85,7 +85,7 @@ def outcome(row: Row, catalog: Catalog) -> Outcome:
     """A row compared; a row that does not say enough is skipped with the reason."""
     name = row.text("id") or row.where.rpartition("/")[2]
     words = (row.text("kind"), row.text("precision"), row.text("implementation"))
-    told = {"source": row.text("source"), "chip": row.text("chip"), "strategy": " ".join(filter(None, words))}
+    source, chip, strategy = row.text("source"), row.text("chip"), " ".join(filter(None, words))
     measured = None
     try:
         measured = row.number(QUANTITY)
@@ -93,10 +93,24 @@ def outcome(row: Row, catalog: Catalog) -> Outcome:
             raise UnreadError("no time is stated")
         found = predicted(row, catalog)
     except InputError as error:
-        return Outcome("kernels", name, QUANTITY, measured, skipped=str(error), **told)
+        return Outcome(
+            "kernels", name, QUANTITY, measured, skipped=str(error), source=source, chip=chip, strategy=strategy
+        )
     time, low, high = (found[key] / _MICROSECOND for key in ("time", "low_time", "high_time"))
     left_out = FITTED if row.text("part") == "fit" else ""
-    return Outcome("kernels", name, QUANTITY, measured, time, low, high, left_out=left_out, **told)
+    return Outcome(
+        "kernels",
+        name,
+        QUANTITY,
+        measured,
+        time,
+        low,
+        high,
+        source=source,
+        chip=chip,
+        strategy=strategy,
+        left_out=left_out,
+    )
 
 
 def predicted(row: Row, catalog: Catalog) -> Mapping[str, float]:
