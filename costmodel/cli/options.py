@@ -135,7 +135,8 @@ Reduction = Annotated[
 ]
 RECIPES = (
     *("megatron-bf16", "megatron-bf16-fused-loss", "megatron-fp16", "megatron-fp8", "megatron-precision-aware"),
-    *("megatron-precision-aware-bf16-moments", "deepspeed-zero1-fp16", "deepspeed-bf16", "nanotron"),
+    *("megatron-precision-aware-bf16-moments", "deepspeed-zero1-fp16", "deepspeed-zero3", "deepspeed-bf16"),
+    "nanotron",
     *("torchtitan-fsdp2", "torchtitan-fsdp2-compiled", "torchtitan-fsdp2-loss-parallel", "llm-foundry", "maxtext"),
     *("pure-bf16", "adamw-8bit"),
     *("sgd", "adafactor", "muon"),
