@@ -63,11 +63,11 @@ def test_peaks_are_near_the_readings():
 def mixtures():
     for name, (outcomes, row) in readings().items():
         if row.text("experts") and outcomes["allocated_bytes"].headline:
-            yield pytest.param(outcomes, row, id=name)
+            yield pytest.param(outcomes, id=name)
 
 
-@pytest.mark.parametrize(("outcomes", "row"), list(mixtures()))
-def test_states_of_experts_are_shared_over_the_ranks_that_hold_the_same_ones(outcomes, row):
+@pytest.mark.parametrize("outcomes", list(mixtures()))
+def test_states_of_experts_are_shared_over_the_ranks_that_hold_the_same_ones(outcomes):
     reading = outcomes["between_steps_bytes"]
     assert abs(reading.measured - reading.predicted) < 0.14e9
 
