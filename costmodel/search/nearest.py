@@ -35,7 +35,7 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
     along = (
         [abs(log2(size / wanted.micro_batch_size)) for size in choices.micro_batches],
         [abs(log2(v / wanted.virtual_stages)) + (schedule != wanted.schedule) for schedule, v in choices.schedules],
-        [float(zero != wanted.zero) for zero in choices.zeros],
+        [float(shared != (wanted.zero, wanted.shard)) for shared in choices.sharing],
         [float(recompute != wanted.recompute) for recompute in choices.recomputes],
         [float(on != wanted.sequence_parallel) for on in choices.sequence_parallel],
         [float(kind != wanted.cp_type) for kind in choices.cp_types],
@@ -72,7 +72,7 @@ def changes_that_fit(grid: Grid, wanted: Layout, most: int) -> list[Change]:
     kinds = (
         _along([size != wanted.micro_batch_size for size in choices.micro_batches], 0, axes),
         _along([found != (wanted.schedule, wanted.virtual_stages) for found in choices.schedules], 1, axes),
-        _along([zero != wanted.zero for zero in choices.zeros], 2, axes),
+        _along([shared != (wanted.zero, wanted.shard) for shared in choices.sharing], 2, axes),
         _along([recompute != wanted.recompute for recompute in choices.recomputes], 3, axes),
         split,
     )

@@ -25,11 +25,11 @@ def _spread(grid: Grid, axis: str) -> Mask:
     return over
 
 
-def _zero(grid: Grid, stages: tuple[int, ...]) -> Mask:
-    """Where a layout shares as one of these ZeRO stages does: along the axis of sharding."""
+def _zero(grid: Grid, stages: tuple[int, ...], *, in_groups: bool = False) -> Mask:
+    """Where a layout shares as one of these ZeRO stages does, over all ranks or in groups of them: along the axis of sharding."""
     import numpy as np
 
-    of_axis = np.array([zero in stages for zero in grid.candidates.zeros])
+    of_axis = np.array([zero in stages and bool(shard) == in_groups for zero, shard in grid.candidates.sharing])
     shape = [1] * (len(grid.candidates.shape) + 1)
     shape[2] = len(of_axis)
     return of_axis.reshape(shape)
@@ -38,6 +38,9 @@ def _zero(grid: Grid, stages: tuple[int, ...]) -> Mask:
 STRATEGIES: dict[str, Callable[[Grid], Mask]] = {
     "best of all": lambda grid: grid.fits,
     "FSDP alone": lambda grid: _zero(grid, (3,)) & ~_spread(grid, "tp") & ~_spread(grid, "pp") & ~_spread(grid, "cp"),
+    "HSDP": lambda grid: (
+        _zero(grid, (3,), in_groups=True) & ~_spread(grid, "tp") & ~_spread(grid, "pp") & ~_spread(grid, "cp")
+    ),
     "FSDP and TP": lambda grid: _zero(grid, (3,)) & _spread(grid, "tp") & ~_spread(grid, "pp") & ~_spread(grid, "cp"),
     "FSDP and CP": lambda grid: _zero(grid, (3,)) & ~_spread(grid, "tp") & ~_spread(grid, "pp") & _spread(grid, "cp"),
     "TP and DP": lambda grid: _zero(grid, (0, 1)) & _spread(grid, "tp") & ~_spread(grid, "pp") & ~_spread(grid, "cp"),

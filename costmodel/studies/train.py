@@ -236,6 +236,7 @@ def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog) -> Grid:
         schedules,
         recomputes,
         experts=workload.routed_experts,
+        shards=workload.shards,
     )
     tried = replace(tried, ep_overlap=wanted.ep_overlap, dispatch=wanted.dispatch)
     if wanted.cp > 1:
