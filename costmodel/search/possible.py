@@ -1,8 +1,8 @@
 """Which points of a search can be legal at all: judged first, and cut into parts that hold few others.
 
 The rules look at degrees and choices alone. Of a tuple of degrees they let pass some rows of each product axis: one stage has one
-schedule, tensor-parallel ranks with experts have sequence parallelism. Tuples of degrees that let the same schedules, sharing and
-kinds of sequence and context parallelism pass are worked out together, on those rows of the axes alone. Nothing that a rule lets
+schedule, tensor-parallel ranks with experts have sequence parallelism. Tuples of degrees that let the same schedules and kinds
+of sequence and context parallelism pass are worked out together, on those rows of the axes alone. Nothing that a rule lets
 pass is left out.
 """
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PRODUCT_AXES = 6  # of the candidates; the axes inside a layer, a stage or a step are reduced by then
-SHARED = (1, 2, 4, 5)
-"""The product axes whose rows that pass are the same throughout a part: schedules, sharing, sequence and context parallelism."""
+SHARED = (1, 4, 5)
+"""The product axes whose rows that pass are the same throughout a part: schedules, sequence and context parallelism. Parts by the
+others too hold fewer points that a rule rejects, but are more than that saves."""
 
 
 @dataclass(frozen=True, slots=True)
