@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from costmodel.generated import labels
@@ -101,7 +101,7 @@ class Candidates:
             "cp_type": [CONTEXTS.index(kind) for kind in self.cp_types],
         }
 
-    def rows(self, kept: Sequence[Sequence[int]]) -> Candidates:
+    def rows(self, kept: Iterable[Iterable[int]]) -> Candidates:
         """The candidates of some rows of each product axis."""
         micro_batches, schedules, sharing, recomputes, sequence, contexts = ([int(i) for i in rows] for rows in kept)
         return replace(

@@ -152,7 +152,10 @@ def search(
     order, rows_of, passing = _ordered(found)
     arrays = {name: np.full((*candidates.shape, passing[0].shape[1]), np.inf) for name in SIZES}
     legal = np.zeros((*candidates.shape, passing[0].shape[1]), bool)
-    runs = [_Started(workload, placed, scalars, candidates, part, order, rows_of) for part in parts(passing)]
+    runs = [
+        _Started(workload, placed, scalars, candidates, part, order, rows_of)
+        for part in parts(passing, np.bincount(rows_of))
+    ]
     evaluated = sum(run.points for run in runs)
     done = 0
     # numpy works outside the interpreter's lock, so threads share the parts and their blocks; no two write the same points.
@@ -199,7 +202,7 @@ class _Started:
         self.tuples = np.searchsorted(part.tuples, rows_of[mine])
         self.starts = np.flatnonzero(np.diff(self.tuples, prepend=-1))
         self.part = part
-        own = candidates.rows(part.kept)
+        own = candidates.rows(kept.tolist() for kept in part.kept)
         table = Table({name: placed.columns[name][rows] for name in module.LEVELS["layouts"]})
         self.run = Run(module, table, {**scalars, **own.inputs()})
         self.points = int(np.prod(own.shape)) * table.size
@@ -222,7 +225,8 @@ class _Started:
         values, level = squeezed(self.run.values[name]), self.run.module.LEVEL[name]
         if values.shape[-1] == 1:
             return values
-        return values.take(self.run.index(level, self.run.finest)[self.starts], axis=-1)
+        found: Array = values.take(self.run.index(level, self.run.finest)[self.starts], axis=-1)
+        return found
 
     def blocks(self) -> list[slice]:
         """Rows of placements that are worked out together."""

@@ -1,9 +1,8 @@
 """Which points of a search can be legal at all: judged first, and cut into parts that hold few others.
 
 The rules look at degrees and choices alone. Of a tuple of degrees they let pass some rows of each product axis: one stage has one
-schedule, tensor-parallel ranks with experts have sequence parallelism. Tuples of degrees that let the same schedules and kinds
-of sequence and context parallelism pass are worked out together, on those rows of the axes alone. Nothing that a rule lets
-pass is left out.
+schedule, tensor-parallel ranks with experts have sequence parallelism. Tuples of degrees that let much the same pass are worked
+out together, on those rows of the axes alone. Nothing that a rule lets pass is left out.
 """
 
 from __future__ import annotations
@@ -11,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from math import prod
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from costmodel.runtime import Run, Table
 from costmodel.search.workload import Workload
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PRODUCT_AXES = 6  # of the candidates; the axes inside a layer, a stage or a step are reduced by then
-SHARED = (1, 4, 5)
-"""The product axes whose rows that pass are the same throughout a part: schedules, sequence and context parallelism. Parts by the
-others too hold fewer points that a rule rejects, but are more than that saves."""
+APART = (1, 2, 4, 5)
+"""The product axes by which tuples of degrees are told apart: schedules, sharing, sequence and context parallelism."""
+PART_POINTS = 200_000
+"""Points that cost as much as one more part: the statements of all levels, each on next to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +44,9 @@ class Judged:
     @property
     def possible(self) -> NDArray[np.bool_]:
         """The tuples that have a legal layout."""
-        found: NDArray[np.bool_] = self.passing[0].any(axis=0)
-        return found
+        import numpy as np
+
+        return np.asarray(self.passing[0].any(axis=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +87,53 @@ def judged(workload: Workload, placed: PlacementTable, inputs: Mapping[str, Any]
     return Judged(numbers, passing, broken)
 
 
-def parts(passing: tuple[NDArray[np.bool_], ...]) -> Iterator[Part]:
-    """The tuples of degrees that have a legal layout, in parts."""
+def parts(passing: tuple[NDArray[np.bool_], ...], placements: NDArray[np.int64]) -> Iterator[Part]:
+    """The tuples of degrees that have a legal layout, in parts; `placements` counts those of each tuple.
+
+    Tuples that let the same rows pass are together, and with others where working out what a rule rejects costs less than a part.
+    """
     import numpy as np
 
     alike: dict[bytes, list[int]] = {}
     for tuple_of_degrees in np.flatnonzero(passing[0].any(axis=0)).tolist():
-        key = b"".join(passing[axis][:, tuple_of_degrees].tobytes() for axis in SHARED)
+        key = b"".join(passing[axis][:, tuple_of_degrees].tobytes() for axis in APART)
         alike.setdefault(key, []).append(tuple_of_degrees)
-    for tuples in alike.values():
-        kept = tuple(np.flatnonzero(passes[:, tuples].any(axis=1)) for passes in passing)
-        yield Part(np.array(tuples), kept)
+    groups = [
+        _Group(tuples, tuple(_bits(passes[:, tuples]) for passes in passing), int(placements[tuples].sum()))
+        for tuples in alike.values()
+    ]
+    joined: list[_Group] = []
+    for group in sorted(groups, key=lambda one: -one.points):
+        saved = [(one.points + group.points + PART_POINTS - (one | group).points, i) for i, one in enumerate(joined)]
+        most, at = max(saved, default=(0, 0))
+        if most > 0:
+            joined[at] |= group
+        else:
+            joined.append(group)
+    for group in joined:
+        tuples = np.array(sorted(group.tuples))
+        yield Part(tuples, tuple(np.flatnonzero(passes[:, tuples].any(axis=1)) for passes in passing))
+
+
+class _Group(NamedTuple):
+    """Tuples of degrees, the rows of each axis that pass in some of them as bits, and their placements."""
+
+    tuples: list[int]
+    rows: tuple[int, ...]
+    placements: int
+
+    @property
+    def points(self) -> int:
+        return self.placements * prod(rows.bit_count() for rows in self.rows)
+
+    def __or__(self, other: _Group) -> _Group:
+        rows = tuple(one | another for one, another in zip(self.rows, other.rows, strict=True))
+        return _Group(self.tuples + other.tuples, rows, self.placements + other.placements)
+
+
+def _bits(passes: NDArray[np.bool_]) -> int:
+    """The rows that pass in any column, a bit each."""
+    return sum(1 << row for row, columns in enumerate(passes.tolist()) if any(columns))
 
 
 def rules(module: ModuleType) -> list[str]:
