@@ -938,8 +938,8 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     training_flops_causal = 3 * forward_flops_causal  # forward and backward, attention causal, nothing recomputed
     hardware_flops = step_tokens * (rerun_flops + training_flops_causal)  # of a step, attention causal, recomputation counted
     megatron_flops = step_tokens * (forward_flops + training_flops - head_flops)  # of a step as Megatron-LM counted them: all layers run again whatever the layout, attention in full
-    chip_rate = model_flops / (chips * step_time)  # model FLOP a second and chip
+    chip_rate = tokens_per_second * training_flops / chips  # model FLOP a second and chip
     mfu = chip_rate / peak  # model FLOPs utilisation: attention in full, no recomputation
-    mfu_causal = step_tokens * training_flops_causal / (chips * peak * step_time)  # the same with attention counted causal
+    mfu_causal = tokens_per_second * training_flops_causal / (chips * peak)  # the same with attention counted causal
     hfu = hardware_flops / (chips * peak * step_time)  # hardware FLOPs utilisation: what the chips really do
     return locals()

@@ -47,6 +47,22 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
     return _placed(grid, found[0]) if found else None
 
 
+def legal_degrees(grid: Grid, wanted: Layout) -> dict[str, list[int]]:
+    """What degrees can be where the `wanted` one is in no legal layout of the grid; cp with the way to share that is wanted.
+
+    dp is left out, which is what the others leave.
+    """
+    shared = grid.legal
+    if wanted.cp > 1 and wanted.cp_type in grid.candidates.cp_types:
+        shared = shared[..., [grid.candidates.cp_types.index(wanted.cp_type)], :]
+    found = {}
+    for name, degrees in grid.degrees.items():
+        legal = shared if name == "cp" else grid.legal
+        some = legal.any(axis=tuple(range(legal.ndim - 1)))
+        found[name] = sorted({int(degree) for degree in degrees[some]}) if name != "dp" else []
+    return {name: known for name, known in found.items() if known and getattr(wanted, name) not in known}
+
+
 def _placed(grid: Grid, index: Sequence[int]) -> Layout:
     """The layout at a position as it would be placed if nothing were said: in the default order, or the fastest on a torus."""
     if grid.workload.machine.is_torus:
