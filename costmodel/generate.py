@@ -130,11 +130,10 @@ def training_math(kind: str) -> str:
 def training_numpy(kind: str) -> str:
     """Training steps on one kind of machine, over tables of layouts."""
     from costmodel.equations.axes import PRODUCT_AXES
-    from costmodel.equations.evaluation import LEVELS, SEARCHED, step
+    from costmodel.equations.evaluation import IN_BLOCKS, LEVELS, SEARCHED, step
 
-    return numpy_module(
-        f"Training steps on {spoken(kind)}, over tables of layouts.", step(kind), SEARCHED, PRODUCT_AXES, LEVELS[kind]
-    )
+    meaning = f"Training steps on {spoken(kind)}, over tables of layouts."
+    return numpy_module(meaning, step(kind), SEARCHED, PRODUCT_AXES, LEVELS[kind], IN_BLOCKS)
 
 
 def spoken(kind: str) -> str:

@@ -128,3 +128,6 @@ LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
     for fabric, placed in _PLACED.items()
 }
 """Columns of each level of rows, coarse to fine, for each kind of machine and model."""
+
+IN_BLOCKS = ("by_placed_stage",)
+"""Levels with nearly as many rows as the table."""

@@ -171,6 +171,9 @@ class Memory(Chapter):
         count, "messages of a pipeline kept with each micro-batch in flight, 0 for most", owner="assumption"
     )
     workspace_bytes = given(bytes_, "workspaces of the libraries, inside the allocator", owner="assumption")
+    grouped_workspace_bytes = given(
+        bytes_, "the same of grouped products of experts, one for each stream", owner="assumption"
+    )
     reserved_factor = given(count, "what the allocator holds over what it has given out", owner="assumption")
     context_bytes = given(bytes_, "the runtime's own, outside the allocator", owner="assumption")
     communicator_bytes_few_nodes = given(
@@ -304,23 +307,27 @@ class Memory(Chapter):
         "of a stage in a phase",
     )
     stage_peak = equation(bytes_, worst(memory_use, PHASE), "of a stage in its worst phase")
-    allocated = equation(bytes_, worst(stage_peak, STAGE) + workspace_bytes, "peak of the worst stage")
+    workspaces = equation(
+        bytes_,
+        workspace_bytes + select(layout.experts > 0, grouped_workspace_bytes, 0),
+        "workspaces of the libraries, inside the allocator",
+    )
+    allocated = equation(bytes_, worst(stage_peak, STAGE) + workspaces, "peak of the worst stage")
     reserved = equation(bytes_, reserved_factor * allocated, "by the allocator")
     # Megatron-LM logs the last rank, which holds the head and is rarely the fullest.
     head_allocated = equation(
         bytes_,
-        worst(select(layout.has_head > 0, stage_peak, 0), STAGE) + workspace_bytes,
+        worst(select(layout.has_head > 0, stage_peak, 0), STAGE) + workspaces,
         "peak of the stage with the head",
     )
     head_between_steps = equation(
         bytes_,
-        worst(select(layout.has_head > 0, stage_weights + stage_gradients + stage_optimizer, 0), STAGE)
-        + workspace_bytes,
+        worst(select(layout.has_head > 0, stage_weights + stage_gradients + stage_optimizer, 0), STAGE) + workspaces,
         "of the stage with the head between two steps: states, and workspaces",
     )
     between_steps = equation(
         bytes_,
-        worst(stage_weights + stage_gradients + stage_optimizer, STAGE) + workspace_bytes,
+        worst(stage_weights + stage_gradients + stage_optimizer, STAGE) + workspaces,
         "of the fullest stage between two steps",
     )
     communicator_bytes = equation(
@@ -351,4 +358,4 @@ class Memory(Chapter):
     memory_buffers = equation(
         bytes_, at_worst(at_worst(stage_buffers, memory_use, PHASE), stage_peak, STAGE), "buffers"
     )
-    memory_overhead = equation(bytes_, workspace_bytes, "workspaces of the libraries")
+    memory_overhead = equation(bytes_, workspaces, "workspaces of the libraries")

@@ -144,11 +144,12 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     stage_weights = [stage_parameters[i_stage] * weight_bytes * weight_versions[i_stage] / weight_shards for i_stage in range(3)]  # weights of a stage on a rank
     memory_use = [[stage_activations[i_stage][i_phase] + stage_buffers[i_stage][i_phase] + stage_gradients[i_stage] + stage_logits[i_stage][i_phase] + stage_optimizer[i_stage] + stage_step_extra[i_stage][i_phase] + stage_weights[i_stage] for i_phase in range(4)] for i_stage in range(3)]  # of a stage in a phase
     stage_peak = [max(memory_use[i_stage][i_phase] for i_phase in range(4)) for i_stage in range(3)]  # of a stage in its worst phase
-    allocated = workspace_bytes + max(stage_peak[i_stage] for i_stage in range(3))  # peak of the worst stage
+    workspaces = workspace_bytes  # workspaces of the libraries, inside the allocator
+    allocated = workspaces + max(stage_peak[i_stage] for i_stage in range(3))  # peak of the worst stage
     reserved = allocated * reserved_factor  # by the allocator
-    head_allocated = workspace_bytes + max(stage_peak[i_stage] if has_head[i_stage] > 0 else 0 for i_stage in range(3))  # peak of the stage with the head
-    head_between_steps = workspace_bytes + max(stage_gradients[i_stage] + stage_optimizer[i_stage] + stage_weights[i_stage] if has_head[i_stage] > 0 else 0 for i_stage in range(3))  # of the stage with the head between two steps: states, and workspaces
-    between_steps = workspace_bytes + max(stage_gradients[i_stage] + stage_optimizer[i_stage] + stage_weights[i_stage] for i_stage in range(3))  # of the fullest stage between two steps
+    head_allocated = workspaces + max(stage_peak[i_stage] if has_head[i_stage] > 0 else 0 for i_stage in range(3))  # peak of the stage with the head
+    head_between_steps = workspaces + max(stage_gradients[i_stage] + stage_optimizer[i_stage] + stage_weights[i_stage] if has_head[i_stage] > 0 else 0 for i_stage in range(3))  # of the stage with the head between two steps: states, and workspaces
+    between_steps = workspaces + max(stage_gradients[i_stage] + stage_optimizer[i_stage] + stage_weights[i_stage] for i_stage in range(3))  # of the fullest stage between two steps
     communicator_bytes = communicator_bytes_many_nodes if chips / chips_per_host > many_nodes else communicator_bytes_few_nodes  # buffers of the communication library
     device_used = communicator_bytes + context_bytes + reserved  # as the device reports it
     margin = memory_capacity - device_used  # left of the chip's memory; negative when it is short
@@ -159,7 +160,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     memory_activations = max((stage_peak[i_stage], -i_stage, max((memory_use[i_stage][i_phase], -i_phase, stage_activations[i_stage][i_phase]) for i_phase in range(4))[2]) for i_stage in range(3))[2]  # kept activations
     memory_logits = max((stage_peak[i_stage], -i_stage, max((memory_use[i_stage][i_phase], -i_phase, stage_logits[i_stage][i_phase]) for i_phase in range(4))[2]) for i_stage in range(3))[2]  # logits and loss
     memory_buffers = max((stage_peak[i_stage], -i_stage, max((memory_use[i_stage][i_phase], -i_phase, stage_buffers[i_stage][i_phase]) for i_phase in range(4))[2]) for i_stage in range(3))[2]  # buffers
-    memory_overhead = workspace_bytes  # workspaces of the libraries
+    memory_overhead = workspaces  # workspaces of the libraries
     accumulation_rate = memory_bandwidth * memory_share  # attained
     accumulation_accumulation = accumulation_bytes * layer_parameters / accumulation_rate  # of one micro-batch's gradients
     pair_size = (key_head_size + value_features) / 2  # features of a head, the mean of keys and values

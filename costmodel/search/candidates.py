@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from costmodel.generated import labels
 from costmodel.search.layout import CONTEXTS, DISPATCH, FOLDED, OVERLAPS, RECOMPUTE, SCHEDULES, Layout, recomputed
@@ -100,6 +100,21 @@ class Candidates:
             "sequence_parallel": [int(on) for on in self.sequence_parallel],
             "cp_type": [CONTEXTS.index(kind) for kind in self.cp_types],
         }
+
+    def rows(self, kept: Iterable[Iterable[int]]) -> Candidates:
+        """The candidates of some rows of each product axis."""
+        micro_batches, schedules, sharing, recomputes, sequence, contexts = ([int(i) for i in rows] for rows in kept)
+        return replace(
+            self,
+            micro_batches=tuple(self.micro_batches[i] for i in micro_batches),
+            schedules=tuple(self.schedules[i] for i in schedules),
+            groups=tuple(self.groups[i] for i in schedules) if self.groups else (),
+            zeros=tuple(self.zeros[i] for i in sharing),
+            shards=tuple(self.shards[i] for i in sharing) if self.shards else (),
+            recomputes=tuple(self.recomputes[i] for i in recomputes),
+            sequence_parallel=tuple(self.sequence_parallel[i] for i in sequence),
+            cp_types=tuple(self.cp_types[i] for i in contexts),
+        )
 
     def layout(self, index: Sequence[int], degrees: Mapping[str, float], placement: str) -> Layout:
         """The layout at one point of the product axes, with its degrees."""
