@@ -65,6 +65,7 @@ def explain(
     group: int | None = None,
     axes: str | None = None,
     stride: int = 1,
+    library: str | None = None,
     depth: int | None = None,
     rows: Mapping[str, str] | None = None,
     only: Sequence[str] = (),
@@ -84,7 +85,7 @@ def explain(
         batch: sequences of a step, or tokens with a suffix such as `16M`.
         dtype: of the elements.
         recipe: of a training step, as `train` takes it.
-        group: ranks of a collective's group; `axes` and `stride` as `collective` takes them.
+        group: ranks of a collective's group; `axes`, `stride` and `library` as `collective` takes them.
         axes: see `group`.
         stride: see `group`.
         depth: how many definitions to go down; 2 with numbers and 1 without, by default.
@@ -113,7 +114,9 @@ def explain(
         told = definition(system, name, 1 if depth is None else depth, looped)
         return ExplainAnswer(f"{subject}.{name}", told, form=form)
     if subject == "collective":
-        found = _collective_inputs(name, on, size, slices, dtype, opened, group=group, axes=axes, stride=stride)
+        found = _collective_inputs(
+            name, on, size, slices, dtype, opened, group=group, axes=axes, stride=stride, library=library
+        )
     elif subject == "model":
         found = _model_inputs(model, sequence_length, opened)
     else:
@@ -146,6 +149,8 @@ _FEW = {
         "activations_needed",
     ),
 }
+_BY_LIBRARY = 2
+"""Where the collectives as a library runs them stand among the systems of collectives."""
 OF_A_STEP = ("training", *_FEW)
 """Subjects whose numbers are those of a model on a machine."""
 _HOW = {
@@ -168,8 +173,9 @@ def _systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
     if subject == "collective":
         from costmodel.equations.collectives.group_on_switches import CollectivesOnSwitches
         from costmodel.equations.collectives.group_on_torus import CollectivesOnTorus
+        from costmodel.equations.collectives.library_group import CollectivesByLibrary
 
-        return [(CollectivesOnSwitches.system, ()), (CollectivesOnTorus.system, ())]
+        return [(system.system, ()) for system in (CollectivesOnSwitches, CollectivesOnTorus, CollectivesByLibrary)]
     from costmodel.equations.model.flops import Flops
     from costmodel.equations.model.parameters import Parameters
     from costmodel.symbolic import EquationSystem
@@ -301,10 +307,12 @@ def _collective_inputs(
     group: int | None,
     axes: str | None,
     stride: int,
+    library: str | None,
 ) -> _Inputs:
     from costmodel.catalog.units import ELEMENT_BYTES, parse_size
-    from costmodel.studies.collective import DTYPE, ROUTED
+    from costmodel.studies.collective import DTYPE, ROUTED, who_runs
     from costmodel.studies.timings import Group, inputs
+    from costmodel.topology.libraries import NONE, library_named
     from costmodel.topology.machine import parse_machine
 
     if name.startswith(ROUTED):
@@ -313,10 +321,18 @@ def _collective_inputs(
     if elements not in ELEMENT_BYTES:
         raise InputError.unknown("dtype", elements, ELEMENT_BYTES)
     machine = parse_machine(on, slices, catalog)
-    ranks = Group.of(machine, group=group, axes=axes, stride=stride)
+    run_by, kind = library_named(library, machine), int(machine.is_torus)
+    if run_by != NONE and not machine.is_torus:
+        if name in _systems("collective")[_BY_LIBRARY][0].equations:
+            kind = _BY_LIBRARY
+        elif library is None:
+            run_by = NONE
+        else:
+            raise InputError(f"{name} is no quantity of {run_by}: leave out --library, or say --library none")
+    ranks = Group.of(machine, group=group, axes=axes, stride=stride, library=run_by)
     payload = parse_size(str(size))
     said = f"{size} on {machine.name_as_typed}, {ranks}"
-    return int(machine.is_torus), inputs(payload, ranks, elements, None), said, tuple(machine.notes)
+    return kind, inputs(payload, ranks, elements, None), said, (*machine.notes, who_runs(run_by, machine))
 
 
 def _model_inputs(model: Any, sequence_length: int | str | None, catalog: Catalog) -> _Inputs:
