@@ -1,7 +1,8 @@
 """A training step with its groups of ranks placed on chips behind switches."""
 
 from costmodel.equations.collectives.fabric import SwitchFabric
-from costmodel.equations.collectives.group_on_switches import SwitchGroup, TokensInGroupOnSwitches
+from costmodel.equations.collectives.group_on_switches import TokensInGroupOnSwitches
+from costmodel.equations.collectives.library_group import GroupAsRun
 from costmodel.equations.communication import Groups, communicating
 from costmodel.equations.parallelism.context import ContextPayloads
 from costmodel.equations.parallelism.experts import ExpertPayloads
@@ -76,32 +77,32 @@ class OnSwitches(Chapter):
         count, largest(unit_stage / (unit_etp * unit_ep), 1), "ranks with the same experts in one scalable unit"
     )
 
-    along_tp = part(SwitchGroup, n=tp, m=domain_tp, u=unit_tp, S=layout.hidden_state_bytes)
-    kv_block = part(SwitchGroup, n=ring_ranks, m=domain_ring, u=unit_ring, S=context.kv_block)
-    kv_gradient_block = part(SwitchGroup, n=ring_ranks, m=domain_ring, u=unit_ring, S=context.kv_gradient_block)
-    gathered_kv = part(SwitchGroup, n=cp, m=domain_cp, u=unit_cp, S=context.gathered_kv)
-    gathered_kv_gradient = part(SwitchGroup, n=cp, m=domain_cp, u=unit_cp, S=context.gathered_kv_gradient)
-    heads_in = part(SwitchGroup, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_in)
-    heads_out = part(SwitchGroup, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_out)
+    along_tp = part(GroupAsRun, n=tp, m=domain_tp, u=unit_tp, S=layout.hidden_state_bytes)
+    kv_block = part(GroupAsRun, n=ring_ranks, m=domain_ring, u=unit_ring, S=context.kv_block)
+    kv_gradient_block = part(GroupAsRun, n=ring_ranks, m=domain_ring, u=unit_ring, S=context.kv_gradient_block)
+    gathered_kv = part(GroupAsRun, n=cp, m=domain_cp, u=unit_cp, S=context.gathered_kv)
+    gathered_kv_gradient = part(GroupAsRun, n=cp, m=domain_cp, u=unit_cp, S=context.gathered_kv_gradient)
+    heads_in = part(GroupAsRun, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_in)
+    heads_out = part(GroupAsRun, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_out)
     weights_of_layer = part(
-        SwitchGroup,
+        GroupAsRun,
         n=replicas,
         m=domain_replicas,
         u=unit_replicas,
         S=layout.layer_parameters * layout.element_size,
     )
     gradients_of_layer = part(
-        SwitchGroup, n=replicas, m=domain_replicas, u=unit_replicas, S=layout.layer_parameters * gradient_wire_bytes
+        GroupAsRun, n=replicas, m=domain_replicas, u=unit_replicas, S=layout.layer_parameters * gradient_wire_bytes
     )
     weights_of_stage = part(
-        SwitchGroup,
+        GroupAsRun,
         n=replicas,
         m=domain_replicas,
         u=unit_replicas,
         S=layout.heaviest_stage * layout.element_size,
     )
     gradients_of_stage = part(
-        SwitchGroup,
+        GroupAsRun,
         n=replicas,
         m=domain_replicas,
         u=unit_replicas,
@@ -122,13 +123,13 @@ class OnSwitches(Chapter):
     }
     tokens_there = part(TokensInGroupOnSwitches, **to_experts, token_bytes=exchanged.dispatched_token)
     tokens_back = part(TokensInGroupOnSwitches, **to_experts, token_bytes=exchanged.combined_token)
-    expert_rows = part(SwitchGroup, n=layout.etp, m=domain_etp, u=unit_etp, S=exchanged.gathered_rows)
+    expert_rows = part(GroupAsRun, n=layout.etp, m=domain_etp, u=unit_etp, S=exchanged.gathered_rows)
     on_copies = {"n": layout.expert_replicas, "m": domain_experts, "u": unit_experts}
-    experts_of_layer = part(SwitchGroup, **on_copies, S=exchanged.expert_weights_layer)
-    expert_gradients_of_layer = part(SwitchGroup, **on_copies, S=exchanged.expert_gradients_layer)
-    experts_of_stage = part(SwitchGroup, **on_copies, S=exchanged.expert_weights_stage)
-    expert_gradients_of_stage = part(SwitchGroup, **on_copies, S=exchanged.expert_gradients_stage)
-    along_pp = part(SwitchGroup, n=pp, m=domain_pp, u=unit_pp, S=layout.hidden_state_bytes / layout.sequence_split)
+    experts_of_layer = part(GroupAsRun, **on_copies, S=exchanged.expert_weights_layer)
+    expert_gradients_of_layer = part(GroupAsRun, **on_copies, S=exchanged.expert_gradients_layer)
+    experts_of_stage = part(GroupAsRun, **on_copies, S=exchanged.expert_weights_stage)
+    expert_gradients_of_stage = part(GroupAsRun, **on_copies, S=exchanged.expert_gradients_stage)
+    along_pp = part(GroupAsRun, n=pp, m=domain_pp, u=unit_pp, S=layout.hidden_state_bytes / layout.sequence_split)
     step = communicating(
         layout.experts,
         Groups(

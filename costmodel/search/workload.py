@@ -13,6 +13,7 @@ from costmodel.catalog.units import ELEMENT_BYTES
 from costmodel.errors import InputError
 from costmodel.topology.grammar import AXES
 from costmodel.topology.groups import fabric_inputs
+from costmodel.topology.libraries import library_in_training, library_inputs
 from costmodel.topology.machine import Machine
 
 DTYPES = ("bf16", "fp16")
@@ -148,6 +149,7 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
         **equation_inputs(model),
         **chip_inputs(machine.chip, workload.dtype),
         **fabric_inputs(machine),
+        **library_inputs(machine, library_in_training(machine)),
         **time,
         **memory,
         **recipe,
