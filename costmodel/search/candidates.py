@@ -29,6 +29,9 @@ TRIED_RECOMPUTE = ("none", "light", "selective", "full")
 """What `plan` tries of recomputation, each for less memory and more time. norms and mlp-product are halves of light, and attention
 saves next to nothing where the kernel is fused."""
 
+ZEROS = (0, 1, 2, 3)
+"""ZeRO stages."""
+
 ASYNCHRONOUS = labels.SCHEDULES["asynchronous"]
 """Schedules whose gradients are those of older weights."""
 
@@ -39,7 +42,9 @@ class Candidates:
 
     micro_batches: tuple[int, ...]
     schedules: tuple[tuple[str, int], ...]
-    zeros: tuple[int, ...] = (0, 1, 2, 3)
+    zeros: tuple[int, ...] = ZEROS
+    shards: tuple[int, ...] = ()
+    """Ranks that share what each of `zeros` shares; all when left out."""
     recomputes: tuple[str, ...] = TRIED_RECOMPUTE
     sequence_parallel: tuple[bool, ...] = (False, True)
     groups: tuple[int, ...] = ()
@@ -74,6 +79,11 @@ class Candidates:
         """The inputs of the equations at the first row of every axis."""
         return {name: value[0] if isinstance(value, Sequence) else value for name, value in self.inputs().items()}
 
+    @property
+    def sharing(self) -> tuple[tuple[int, int], ...]:
+        """ZeRO stage and size of the groups that share, one pair a row of that axis."""
+        return tuple(zip(self.zeros, self.shards or (0,) * len(self.zeros), strict=True))
+
     def inputs(self) -> dict[str, Sequence[float] | float]:
         """The inputs of the equations that vary along the product axes, and the choices that hold for all."""
         return {
@@ -84,6 +94,7 @@ class Candidates:
             "virtual_stages": [chunks for _, chunks in self.schedules],
             "group_size": self.groups or [0] * len(self.schedules),
             **_sharding(self.zeros),
+            "shard_group": self.shards or [0] * len(self.zeros),
             "recompute": [RECOMPUTE.index(recomputed(recompute)[0]) for recompute in self.recomputes],
             "recompute_every": [recomputed(recompute)[1] for recompute in self.recomputes],
             "sequence_parallel": [int(on) for on in self.sequence_parallel],
@@ -101,6 +112,7 @@ class Candidates:
             virtual_stages=self.schedules[schedule][1],
             micro_batch_size=self.micro_batches[micro_batch],
             zero=self.zeros[zero],
+            shard=self.shards[zero] if self.shards else 0,
             sequence_parallel=self.sequence_parallel[sequence],
             cp_type=self.cp_types[context],
             recompute=self.recomputes[recompute],
@@ -122,10 +134,12 @@ def candidates(
     recomputes: Sequence[str] = TRIED_RECOMPUTE,
     *,
     experts: int = 1,
+    shards: Sequence[int] = (),
 ) -> Candidates:
     """What is worth trying for a model of so many layers and a batch of so many sequences of that length, with these schedules.
 
-    `experts` counts the routed experts of a layer, which expert-parallel degrees divide.
+    `experts` counts the routed experts of a layer, which expert-parallel degrees divide; `shards` are sizes of groups that share
+    the weights while other groups have copies (HSDP).
     """
     micro_batches = tuple(
         size for size in _powers_of_two(min(MOST_MICRO_BATCH, global_batch)) if global_batch % size == 0
@@ -140,6 +154,8 @@ def candidates(
     return Candidates(
         micro_batches,
         tuple(rows),
+        zeros=(*ZEROS, *(ZEROS[-1] for _ in shards)),
+        shards=(*(0 for _ in ZEROS), *shards),
         recomputes=tuple(recomputes),
         cp_types=SEARCHED_CONTEXTS if most_cp > 1 else CONTEXTS[:1],
         most_cp=most_cp,
@@ -153,6 +169,7 @@ def only(layout: Layout) -> Candidates:
         micro_batches=(layout.micro_batch_size,),
         schedules=((layout.schedule, layout.virtual_stages),),
         zeros=(layout.zero,),
+        shards=(layout.shard,),
         recomputes=(layout.recompute,),
         sequence_parallel=(layout.sequence_parallel,),
         groups=(layout.group,),

@@ -115,7 +115,13 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
     grids: list[Grid] = []
     for sequences in batches(question, catalog):
         settled = question.with_sequences(sequences)
-        tried = candidates(settled.model.layers, sequences, settled.sequence_length, experts=settled.routed_experts)
+        tried = candidates(
+            settled.model.layers,
+            sequences,
+            settled.sequence_length,
+            experts=settled.routed_experts,
+            shards=settled.shards,
+        )
         grids.append(search(settled, catalog, tried, progress, placement=question.placement))
         if grids[-1].legal.any():
             return grids[-1]

@@ -127,6 +127,6 @@ def test_a_remedy_for_degrees_that_do_not_multiply_out_does(chips, tp, cp, pp, d
 
 
 def test_every_key_is_described():
-    every = "cp=2 group=2 ep=2 ep_overlap=shared dispatch=rank"
+    every = "cp=2 group=2 shard=2 ep=2 ep_overlap=shared dispatch=rank"
     assert set(KEYS) == {word.split("=")[0] for word in str(parse_layout(every, 2)).split()}
     assert min(map(len, KEYS.values())) > 10
