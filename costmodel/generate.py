@@ -25,6 +25,7 @@ def collectives_math() -> str:
     """The textbook forms of collectives."""
     from costmodel.equations.collectives import ALGORITHMS
     from costmodel.equations.collectives import point_to_point as places
+    from costmodel.equations.collectives.contention import SharedLinks
     from costmodel.equations.collectives.fabric import FairShare
     from costmodel.equations.collectives.rates import Rates
 
@@ -36,6 +37,7 @@ def collectives_math() -> str:
         "message_between_slices": places.MessageBetweenSlices,
         "message_from_host": places.MessageFromHost,
         "rates": Rates,
+        "shared_links": SharedLinks,
     }
     functions = {name: (chapter.system, list(chapter.system.equations)) for name, chapter in chapters.items()}
     return math_module("The textbook forms of collectives, one function an algorithm.", functions)
@@ -155,10 +157,12 @@ def group_math(kind: str) -> str:
     """The collectives of a group of ranks on one kind of machine, and what there is to say of each algorithm."""
     from costmodel.equations.collectives.group_on_switches import ALGORITHMS_ON_SWITCHES, CollectivesOnSwitches
     from costmodel.equations.collectives.group_on_torus import ALGORITHMS_ON_TORUS, CollectivesOnTorus
+    from costmodel.equations.collectives.library_group import ALGORITHMS_OF_LIBRARY, CollectivesByLibrary
 
     chapter, algorithms = {
         "switches": (CollectivesOnSwitches, ALGORITHMS_ON_SWITCHES),
         "torus": (CollectivesOnTorus, ALGORITHMS_ON_TORUS),
+        "switches_by_library": (CollectivesByLibrary, ALGORITHMS_OF_LIBRARY),
     }[kind]
     system = chapter.system
     table: dict[str, dict[str, dict[str, object]]] = {}
@@ -176,7 +180,10 @@ def group_math(kind: str) -> str:
                 "source": time.source,
                 "valid": time.valid,
             }
-    source = math_module(f"Collectives of a group of ranks on {kind}, by every algorithm.", {"times": (system, wanted)})
+    where = kind.replace("_", " ")
+    source = math_module(
+        f"Collectives of a group of ranks on {where}, by every algorithm.", {"times": (system, wanted)}
+    )
     return f"{source}\n\nALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {pformat(table, width=120, sort_dicts=False)}\n"
 
 
@@ -221,6 +228,7 @@ TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/buckets_math.py": buckets_math,
     "costmodel/generated/collectives_math.py": collectives_math,
     "costmodel/generated/group_on_switches_math.py": lambda: group_math("switches"),
+    "costmodel/generated/group_on_switches_by_library_math.py": lambda: group_math("switches_by_library"),
     "costmodel/generated/group_on_torus_math.py": lambda: group_math("torus"),
     "costmodel/generated/economics_math.py": economics_math,
     "costmodel/generated/kernels_math.py": kernels_math,

@@ -226,6 +226,52 @@ def columns(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
 
 
+def collective_errors() -> str:
+    """The error of predicted collectives by class, on rows that no constant is fitted to."""
+    from statistics import median
+
+    from costmodel.catalog.catalog import Catalog, shipped
+    from costmodel.studies.validation.collective_rows import rows_of
+    from costmodel.studies.validation.collectives import outcome
+
+    catalog = Catalog.open()
+    found: dict[str, dict[str, list[float]]] = {}
+    for name in ("in_node", "published"):
+        for row in rows_of(shipped("tables") / "published" / "collectives" / f"{name}.csv", catalog):
+            error = None if row.part == "fit" else outcome(row, catalog).error
+            if error is not None:
+                size = "to 64 KiB" if row.payload <= 2**16 else "to 16 MiB" if row.payload <= 2**24 else "larger"
+                found.setdefault(_class_of(row), {}).setdefault(size, []).append(abs(error))
+    sizes = ("to 64 KiB", "to 16 MiB", "larger")
+    lines = [f"| median, 90 % within (rows) | {' | '.join(sizes)} |", "|---|---|---|---|"]
+    for kind, bands in sorted(found.items()):
+        cells = []
+        for size in sizes:
+            errors = sorted(bands.get(size, []))
+            most = f"{errors[int(0.9 * (len(errors) - 1))]:.0%}" if errors else ""
+            cells.append(f"{median(errors):.1%}, {most} ({len(errors)})" if errors else "")
+        lines.append(f"| {kind} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _class_of(row: Any) -> str:
+    """What a measured collective is counted under."""
+    if row.machine.startswith("tpu"):
+        return "TPU, one axis"
+    if ":1x" not in row.machine:
+        return "over several nodes, started by PyTorch" if row.started_by else "over several nodes"
+    if row.started_by:
+        return "in a node, started by PyTorch or JAX"
+    if row.machine.startswith("rtx"):
+        return "in a node, PCIe, tables"
+    tables = row.source.startswith("aiconfigurator")
+    if row.operation == "all-to-all":
+        return "in a node, all-to-all, tables" if tables else "in a node, all-to-all, others"
+    if row.operation == "send-recv":
+        return "in a node, one message"
+    return f"in a node, all-gather, reduce-scatter, all-reduce, {'tables' if tables else 'others'}"
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "layout keys": layout_keys,
     "confidence": confidence,
@@ -236,6 +282,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "traits": traits,
     "memory printed": memory_printed,
     "published layouts": published_layouts,
+    "errors of collectives": collective_errors,
 }
 
 

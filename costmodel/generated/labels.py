@@ -9,6 +9,7 @@ CHOICES: dict[str, tuple[str, ...]] = {'attention_bias': ('none', 'qkv', 'qkvo')
  'dispatch_by': ('expert', 'rank', 'node'),
  'domain_kind': ('switch', 'mesh'),
  'ep_overlap': ('none', 'shared', 'micro-batch'),
+ 'library': ('none', 'nccl'),
  'norm': ('rmsnorm', 'layernorm', 'layernorm-no-bias', 'none'),
  'operation': ('all_gather',
                'reduce_scatter',

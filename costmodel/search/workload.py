@@ -17,6 +17,7 @@ from costmodel.search.precision import HALF, half_of
 from costmodel.search.software import Software
 from costmodel.topology.grammar import AXES
 from costmodel.topology.groups import fabric_inputs
+from costmodel.topology.libraries import library_in_training, library_inputs
 from costmodel.topology.machine import Machine
 
 EXPERT_DEGREES = ("ep", "etp")
@@ -168,6 +169,7 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
         **fabric_inputs(machine),
         **_values(formats),
         **_values(code),
+        **library_inputs(machine, library_in_training(machine)),
         **time,
         **memory,
         **recipe,

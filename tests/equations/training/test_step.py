@@ -107,8 +107,8 @@ def test_slow_network_shows_where_it_is_used():
     assert slow["time_dp"] > fast["time_dp"]
 
 
-ONE_NODE = {"domain_latency": 0, "launch_latency": 0, "nvls_share": 0}
-"""Inside one NVLink domain: rings of bandwidth alone."""
+ONE_NODE = {"domain_latency": 0, "launch_latency": 0, "nvls_share": 0, "library": 0}
+"""Inside one NVLink domain: rings of bandwidth alone, as the links allow."""
 
 
 def ring(found, size):
@@ -150,7 +150,7 @@ def test_bytes_of_fsdp():
 )
 def test_bytes_of_pipelining(layout, split, chunks):
     """A message each way for each chunk and micro-batch: the hidden states, shared by the ranks of sequence parallelism."""
-    found = on("llama-3-8b", "dgx-h100:8", layout, 4096, 4)(domain_latency=0, launch_latency=0)
+    found = on("llama-3-8b", "dgx-h100:8", layout, 4096, 4)(domain_latency=0, launch_latency=0, library=0)
     message = 4096 * 4096 * 2 / split / (found["domain_bandwidth"] * found["domain_share"])
     assert found["total_pp"] == pytest.approx(2 * 4 * chunks * message, rel=1e-9)
 
@@ -165,7 +165,7 @@ def test_what_shows_of_a_traffic_is_some_or_all_of_it(case):
 
 def test_messages_that_wait_for_other_stages_are_counted():
     """1F1B of one micro-batch: four stages wait for three messages each way, of which one stage sends two."""
-    found = on("llama-3-8b", "dgx-h100:8", "tp=2 pp=4 sp=0", 4096, 1)(domain_latency=0, launch_latency=0)
+    found = on("llama-3-8b", "dgx-h100:8", "tp=2 pp=4 sp=0", 4096, 1)(domain_latency=0, launch_latency=0, library=0)
     message = 4096 * 4096 * 2 / (found["domain_bandwidth"] * found["domain_share"])
     assert found["time_pp"] == found["total_pp"] == pytest.approx(6 * message, rel=1e-9)
 
