@@ -22,6 +22,7 @@ from costmodel.symbolic import (
     given,
     largest,
     part,
+    row,
     seconds,
     select,
     total,
@@ -174,6 +175,9 @@ class Step(Chapter):
     slowest_stage = equation(seconds, largest(full_stage_time, head_stage_time), "a micro-batch on the slowest stage")
     all_stages = equation(seconds, layout.layers * layer_time + last_work, "a micro-batch on all stages together")
     mean_layers = equation(count, layout.layers / pp, "layers of the average stage")
+    layers_of_first = equation(count, row(layout.stage_layers, STAGE, "first"), "layers of the first stage")
+    layers_of_middle = equation(count, row(layout.stage_layers, STAGE, "middle"), "layers of each stage between")
+    layers_of_last = equation(count, row(layout.stage_layers, STAGE, "last"), "layers of the last stage")
     pipeline = part(
         Pipeline,
         pp=pp,
@@ -185,6 +189,12 @@ class Step(Chapter):
         input_gradient=layer_backward - layer_weight_gradient,
         weight_gradient=layer_weight_gradient,
         send=pp_send,
+        first_forward=layers_of_first * layer_forward,
+        first_backward=layers_of_first * layer_backward,
+        middle_forward=layers_of_middle * layer_forward,
+        middle_backward=layers_of_middle * layer_backward,
+        last_forward=layers_of_last * layer_forward + layer.loss_forward,
+        last_backward=layers_of_last * layer_backward + layer.loss_compute - layer.loss_forward,
     )
     sync = part(
         GradientSync,

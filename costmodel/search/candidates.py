@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from costmodel.generated import labels
 from costmodel.search.layout import CONTEXTS, FOLDED, RECOMPUTE, SCHEDULES, Layout, recomputed
@@ -34,6 +34,31 @@ ASYNCHRONOUS = labels.SCHEDULES["asynchronous"]
 
 
 @dataclass(frozen=True, slots=True)
+class Stages:
+    """What a layout can say of a schedule beside its name and chunks; zeros and nothing are what is usual.
+
+    `group`: micro-batches of an interleaved group. `first`, `last`: layers of the ends. `p2p`: whether messages overlap.
+    """
+
+    group: int = 0
+    first: int = 0
+    last: int = 0
+    p2p: str = ""
+
+    @classmethod
+    def of(cls, layout: Layout) -> Stages:
+        """What a layout says."""
+        return cls(layout.group, layout.first, layout.last, layout.p2p)
+
+    def messages_block(self, schedule: str) -> bool:
+        """Whether messages hold up the ranks: as said, or as Megatron runs plain 1F1B."""
+        return self.p2p == "blocking" if self.p2p else schedule == "1f1b"
+
+
+USUAL = Stages()
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
     """The rows of the product axes of the training equations, in their order."""
 
@@ -42,10 +67,28 @@ class Candidates:
     zeros: tuple[int, ...] = (0, 1, 2, 3)
     recomputes: tuple[str, ...] = TRIED_RECOMPUTE
     sequence_parallel: tuple[bool, ...] = (False, True)
-    groups: tuple[int, ...] = ()
-    """Micro-batches of an interleaved group, one a schedule; as many as stages when left out."""
+    stages: tuple[Stages, ...] = ()
+    """What else is said of the stages, one a schedule; what is usual when left out."""
     cp_types: tuple[str, ...] = CONTEXTS[:1]
     most_cp: int = 1
+
+    @property
+    def rows(self) -> list[tuple[str, int, Stages]]:
+        """The rows of the axis of schedules: label, chunks, and what else is said of the stages."""
+        said = self.stages or (USUAL,) * len(self.schedules)
+        return [(schedule, chunks, more) for (schedule, chunks), more in zip(self.schedules, said, strict=True)]
+
+    def beside(self, layout: Layout) -> Candidates:
+        """These, and the schedule of a layout with all that it says of the stages, where that is not usual."""
+        said = Stages.of(layout)
+        if said == USUAL:
+            return self
+        rows = [*self.rows, (layout.schedule, layout.virtual_stages, said)]
+        return replace(
+            self,
+            schedules=tuple((schedule, chunks) for schedule, chunks, _ in rows),
+            stages=tuple(more for _, _, more in rows),
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -70,7 +113,10 @@ class Candidates:
             "micro_batch_size": self.micro_batches,
             "schedule": [SCHEDULES.index(schedule) for schedule, _ in self.schedules],
             "virtual_stages": [chunks for _, chunks in self.schedules],
-            "group_size": self.groups or [0] * len(self.schedules),
+            "group_size": [said.group for _, _, said in self.rows],
+            "first_layers": [said.first for _, _, said in self.rows],
+            "last_layers": [said.last for _, _, said in self.rows],
+            "messages_block": [float(said.messages_block(schedule)) for schedule, _, said in self.rows],
             **_sharding(self.zeros),
             "recompute": [RECOMPUTE.index(recomputed(recompute)[0]) for recompute in self.recomputes],
             "recompute_every": [recomputed(recompute)[1] for recompute in self.recomputes],
@@ -81,20 +127,24 @@ class Candidates:
     def layout(self, index: Sequence[int], degrees: Mapping[str, float], placement: str) -> Layout:
         """The layout at one point of the product axes, with its degrees."""
         micro_batch, schedule, zero, recompute, sequence, context = index
+        label, chunks, said = self.rows[schedule]
         return Layout(
             tp=int(degrees["tp"]),
             cp=int(degrees["cp"]),
             pp=int(degrees["pp"]),
             dp=int(degrees["dp"]),
-            virtual_stages=self.schedules[schedule][1],
+            virtual_stages=chunks,
             micro_batch_size=self.micro_batches[micro_batch],
             zero=self.zeros[zero],
             sequence_parallel=self.sequence_parallel[sequence],
             cp_type=self.cp_types[context],
             recompute=self.recomputes[recompute],
-            schedule=self.schedules[schedule][0],
+            schedule=label,
             placement=placement,
-            group=self.groups[schedule] if self.groups else 0,
+            group=said.group,
+            first=said.first,
+            last=said.last,
+            p2p=said.p2p,
         )
 
 
@@ -133,7 +183,7 @@ def only(layout: Layout) -> Candidates:
         zeros=(layout.zero,),
         recomputes=(layout.recompute,),
         sequence_parallel=(layout.sequence_parallel,),
-        groups=(layout.group,),
+        stages=(Stages.of(layout),),
         cp_types=(layout.cp_type,),
         most_cp=layout.cp,
     )

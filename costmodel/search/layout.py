@@ -28,6 +28,9 @@ KEYS = {
     "recompute": "none, norms, mlp-product, light (these two), attention, selective (every second product) or full; full/4 in one of 4 layers (default none)",
     "schedule": f"{', '.join(SCHEDULES)} (default 1f1b, or interleaved when v is over 1)",
     "group": "micro-batches that go through a chunk together when interleaved (default pp)",
+    "first": "layers of the first stage; the stages between share the rest (default: balanced)",
+    "last": "layers of the last stage, beside embedding and head (default: balanced)",
+    "p2p": "overlap or blocking: whether messages between stages overlap the work (default blocking for 1f1b, else overlap)",
     "placement": "megatron, torchtitan, llama3, jax, jax-split or best; an order, fastest links first; or the ranks on each dimension (domain:tp8/network:dp16.pp4). Default: tp-dp-pp, or tp-cp-dp-pp when cp is over 1; best on a TPU slice",
 }
 _WORD = re.compile(r"(?P<key>[^=\s]+)=(?P<value>\S+)")
@@ -52,6 +55,11 @@ class Layout:
     cp_type: str = CONTEXTS[0]
     group: int = 0
     """0: as many as stages, which the text leaves out."""
+    first: int = 0
+    last: int = 0
+    """Layers of the first and of the last stage; 0: balanced, which the text leaves out."""
+    p2p: str = ""
+    """overlap, blocking or, which the text leaves out, as Megatron runs the schedule."""
 
     def __str__(self) -> str:
         return f"{self.without_placement} placement={self.placement}"
@@ -60,10 +68,11 @@ class Layout:
     def without_placement(self) -> str:
         """The text as far as it fits a column; the placement is the longest word and mostly the default."""
         group = f" group={self.group}" if self.group else ""
+        ends = "".join(f" {key}={value}" for key in ("first", "last", "p2p") if (value := getattr(self, key)))
         context = f" cp={self.cp} cp_type={self.cp_type}" if self.cp > 1 or self.cp_type != CONTEXTS[0] else ""
         return (
             f"tp={self.tp}{context} pp={self.pp} dp={self.dp} v={self.virtual_stages} mbs={self.micro_batch_size} zero={self.zero}"
-            f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule}{group}"
+            f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule}{group}{ends}"
         )
 
     @property
@@ -109,6 +118,9 @@ def parse_layout(text: str, chips: int, placement: str = "") -> Layout:
         cp=cp,
         cp_type=_word(given, "cp_type", CONTEXTS, CONTEXTS[0]),
         group=_degree(given, "group", 0),
+        first=_degree(given, "first", 0),
+        last=_degree(given, "last", 0),
+        p2p=_word(given, "p2p", ("overlap", "blocking"), "") if "p2p" in given else "",
     )
 
 

@@ -8,6 +8,7 @@ from itertools import combinations
 from math import log2
 from typing import TYPE_CHECKING, Any
 
+from costmodel.search.candidates import Stages
 from costmodel.search.grid import DEGREES, Grid
 from costmodel.search.layout import Layout, default_placement
 
@@ -34,7 +35,10 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
     distance = sum(np.abs(np.log2(degrees[name] / getattr(wanted, name))) for name in DEGREES)
     along = (
         [abs(log2(size / wanted.micro_batch_size)) for size in choices.micro_batches],
-        [abs(log2(v / wanted.virtual_stages)) + (schedule != wanted.schedule) for schedule, v in choices.schedules],
+        [
+            abs(log2(v / wanted.virtual_stages)) + (schedule != wanted.schedule) + (said != Stages.of(wanted)) / 2
+            for schedule, v, said in choices.rows
+        ],
         [float(zero != wanted.zero) for zero in choices.zeros],
         [float(recompute != wanted.recompute) for recompute in choices.recomputes],
         [float(on != wanted.sequence_parallel) for on in choices.sequence_parallel],
@@ -71,7 +75,9 @@ def changes_that_fit(grid: Grid, wanted: Layout, most: int) -> list[Change]:
     split = split | _along([kind != wanted.cp_type for kind in choices.cp_types], 5, axes)
     kinds = (
         _along([size != wanted.micro_batch_size for size in choices.micro_batches], 0, axes),
-        _along([found != (wanted.schedule, wanted.virtual_stages) for found in choices.schedules], 1, axes),
+        _along(
+            [found != (wanted.schedule, wanted.virtual_stages, Stages.of(wanted)) for found in choices.rows], 1, axes
+        ),
         _along([zero != wanted.zero for zero in choices.zeros], 2, axes),
         _along([recompute != wanted.recompute for recompute in choices.recomputes], 3, axes),
         split,
@@ -92,8 +98,11 @@ def changes_that_fit(grid: Grid, wanted: Layout, most: int) -> list[Change]:
 def _change(grid: Grid, wanted: Layout, index: tuple[int, ...]) -> Change:
     layout = grid.settled(index)
     before = wanted.without_placement.split()
-    words = [word for word in layout.without_placement.split() if word not in before]
-    return Change(layout, " ".join(words), float(grid.step_time[index]), float(grid.device_used[index]))
+    after = layout.without_placement.split()
+    words = [word for word in after if word not in before]
+    left = {word.split("=")[0] for word in before} - {word.split("=")[0] for word in after} - {"cp", "cp_type"}
+    told = words + (["without", *sorted(left)] if left else [])
+    return Change(layout, " ".join(told), float(grid.step_time[index]), float(grid.device_used[index]))
 
 
 def _along(values: Sequence[float] | NDArray[Any], axis: int, axes: int) -> NDArray[Any]:

@@ -14,6 +14,7 @@ from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import Layout
+from costmodel.search.splits import best_split
 from costmodel.studies.estimate import TIME_ITEMS, Estimate, estimate
 from costmodel.studies.question import Question, ask, require_legal, searched
 from costmodel.studies.ties import TIE
@@ -238,7 +239,8 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
     fits = grid.fits
 
     def full(index: tuple[int, ...]) -> Estimate:
-        return estimate(grid.workload, grid.settled(index), catalog, question.train_tokens)
+        layout = best_split(grid.workload, grid.settled(index), grid.scalars)
+        return estimate(grid.workload, layout, catalog, question.train_tokens)
 
     remedy = ""
     if fits.any():
@@ -249,6 +251,8 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
         ties = 0
         remedy = _remedy(grid, question, catalog, float(grid.device_used[positions[0]]))
     best = tuple(full(index) for index in positions)
+    if fits.any():
+        best = tuple(sorted(best, key=lambda found: found.step_time_s))
     limit = best[0].step_time_s if fits.any() else 0.0
     too_big = grid.best(grid.legal & ~fits & (grid.step_time < limit), grid.step_time, 3)
     anywhere = _on_any_placement(grid, question, catalog) if fits.any() and question.placement != BEST else None
@@ -285,7 +289,7 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
 def _on_any_placement(grid: Grid, question: Question, catalog: Catalog) -> Estimate:
     """The best of the same candidates and batch over all placements."""
     wider = search(grid.workload, catalog, grid.candidates)
-    found = wider.settled(wider.best(wider.fits, wider.step_time, 1)[0])
+    found = best_split(grid.workload, wider.settled(wider.best(wider.fits, wider.step_time, 1)[0]), grid.scalars)
     return estimate(grid.workload, found, catalog, question.train_tokens)
 
 

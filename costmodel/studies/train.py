@@ -17,7 +17,8 @@ from costmodel.search.grid import Grid, search
 from costmodel.search.layout import Layout, parse_layout, recomputed
 from costmodel.search.nearest import Change, changes_that_fit, nearest_legal
 from costmodel.search.placing import on_fastest_placement, written_out
-from costmodel.search.workload import Workload
+from costmodel.search.splits import best_split
+from costmodel.search.workload import Workload, scalar_inputs
 from costmodel.studies.estimate import Estimate, estimate
 from costmodel.studies.question import Question, ask, batches, require_legal, searched
 from costmodel.studies.training_tables import changes_table, comparison, details
@@ -32,10 +33,16 @@ LEAST_GAIN = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Faster:
-    """A given layout on the fastest placement of its degrees, and its step time."""
+    """A given layout on the fastest placement of its degrees, or with the best split of its layers, and its step time."""
 
     layout: Layout
     step_time_s: float
+
+    def split_said(self, step_time_s: float) -> str:
+        """In a sentence, beside the step time with balanced stages."""
+        longer = 100 * (step_time_s / self.step_time_s - 1)
+        best = f"first={self.layout.first} last={self.layout.last} ({human.seconds(self.step_time_s)})"
+        return f"with stages as even as they can be a step takes {longer:.1f}% longer than with {best}"
 
     def said(self, step_time_s: float) -> str:
         """In a sentence, beside the step time with the placement that was given."""
@@ -49,7 +56,8 @@ class TrainAnswer:
     """Estimates, one a model in the order asked, with what was assumed of each.
 
     `changes` are those with which a given layout that does not surely fit would, the cheapest first; None where it fits.
-    `faster` are given layouts on a placement of the same degrees that is faster; None where there is none.
+    `faster` are given layouts on a placement of the same degrees that is faster; None where there is none. `split` are given
+    layouts with other numbers of layers in the first and the last stage that are faster.
     """
 
     estimates: tuple[Estimate, ...]
@@ -57,6 +65,7 @@ class TrainAnswer:
     assumptions: tuple[str, ...]
     changes: tuple[tuple[Change, ...] | None, ...]
     faster: tuple[Faster | None, ...]
+    split: tuple[Faster | None, ...]
 
     @property
     def exit_code(self) -> int:
@@ -78,9 +87,12 @@ class TrainAnswer:
             | {
                 "notes": list(notes),
                 "changes_to_fit": _told(changes),
-                "faster_placement": faster and {"layout": str(faster.layout), "step_time_s": faster.step_time_s},
+                "faster_placement": _short(faster),
+                "faster_split": _short(split),
             }
-            for found, notes, changes, faster in zip(self.estimates, self.notes, self.changes, self.faster, strict=True)
+            for found, notes, changes, faster, split in zip(
+                self.estimates, self.notes, self.changes, self.faster, self.split, strict=True
+            )
         ]
 
     def extras(self) -> Mapping[str, object]:
@@ -135,7 +147,7 @@ def train(
     several = [models] if isinstance(models, str | Model) else list(models)
     if not several:
         raise InputError("no model was given: name one, such as llama-3-8b or 7B")
-    found, notes, changes, faster = [], [], [], []
+    found, notes, changes, faster, split = [], [], [], [], []
     for model in several:
         question = ask(
             model,
@@ -151,21 +163,23 @@ def train(
         found.append(estimate(workload, chosen, opened, question.train_tokens))
         stale = (f"{chosen.schedule} takes gradients of older weights: it changes the mathematics of the training",)
         faster.append(faster_placement(workload, chosen, opened) if layout is not None else None)
+        split.append(faster_split(workload, chosen, opened) if layout is not None else None)
         notes.append(
             question.said(workload.global_batch)
             + (stale if chosen.schedule in ASYNCHRONOUS else ())
             + ((faster[-1].said(found[-1].step_time_s),) if faster[-1] else ())
+            + ((split[-1].split_said(found[-1].step_time_s),) if split[-1] else ())
         )
         short = layout is not None and found[-1].fits != "yes"
         changes.append(cheapest_changes(workload, chosen, opened) if short else None)
-    return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0]), tuple(changes), tuple(faster))
+    return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0]), tuple(changes), tuple(faster), tuple(split))
 
 
 def settle(question: Question, layout: str | Layout | None, catalog: Catalog) -> tuple[Workload, Layout]:
     """The workload with its batch, and the layout: as given, if it keeps the rules, or the best."""
     if layout is None:
         grid = searched(question, catalog)
-        return grid.workload, best_layout(grid)
+        return grid.workload, best_split(grid.workload, best_layout(grid), grid.scalars)
     chips = question.workload.machine.chips
     unsaid = BEST if question.workload.machine.is_torus else ""
     named = parse_layout(layout, chips, unsaid) if isinstance(layout, str) else layout
@@ -193,6 +207,12 @@ def faster_placement(workload: Workload, layout: Layout, catalog: Catalog) -> Fa
     return Faster(best, least) if given > least * (1 + LEAST_GAIN) else None
 
 
+def faster_split(workload: Workload, layout: Layout, catalog: Catalog) -> Faster | None:
+    """The layout with the best split of its layers; None where it names one, or none is faster."""
+    best = best_split(workload, layout, scalar_inputs(workload, catalog))
+    return None if best == layout else Faster(best, evaluate(workload, best, catalog)["step_time"])
+
+
 def _judged(question: Question, layout: Layout, catalog: Catalog) -> tuple[Workload, list[str]]:
     """The workload with the batch that a layout gets, and the rules that it breaks there.
 
@@ -208,6 +228,9 @@ def _judged(question: Question, layout: Layout, catalog: Catalog) -> tuple[Workl
 
 def _nearest_legal(question: Question, workload: Workload, wanted: Layout, catalog: Catalog) -> Layout | None:
     """The legal layout nearest to `wanted` that is still legal with the batch that it gets itself."""
+    split = best_split(workload, written_out(workload, wanted, catalog), scalar_inputs(workload, catalog))
+    if split != wanted and not _judged(question, split, catalog)[1]:
+        return split
     for sequences in dict.fromkeys((workload.global_batch, *batches(question, catalog))):
         near = nearest_legal(_all_layouts(question.with_sequences(sequences), wanted, catalog), wanted)
         if near is not None and not _judged(question, near, catalog)[1]:
@@ -228,7 +251,11 @@ def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog) -> Grid:
     if wanted.cp > 1:
         kinds = tuple(dict.fromkeys((*tried.cp_types, wanted.cp_type)))
         tried = replace(tried, cp_types=kinds, most_cp=max(tried.most_cp, wanted.cp))
-    return search(workload, catalog, tried)
+    return search(workload, catalog, tried.beside(wanted))
+
+
+def _short(faster: Faster | None) -> dict[str, object] | None:
+    return None if faster is None else {"layout": str(faster.layout), "step_time_s": faster.step_time_s}
 
 
 def _told(changes: Sequence[Change] | None) -> list[dict[str, object]] | None:

@@ -24,6 +24,9 @@ layouts = st.builds(
     recompute=st.sampled_from((*RECOMPUTE, "full/2", "light/16")),
     schedule=st.sampled_from(SCHEDULES),
     group=st.integers(0, 64),
+    first=st.integers(0, 8),
+    last=st.integers(0, 8),
+    p2p=st.sampled_from(("", "overlap", "blocking")),
     placement=st.sampled_from(("tp-dp-pp", "tp-pp-dp", "domain:tp8/network:dp16.pp4", "x:tp4.dp4/y:dp20/z:dp28")),
 )
 
@@ -126,6 +129,9 @@ def test_a_remedy_for_degrees_that_do_not_multiply_out_does(chips, tp, cp, pp, d
         assert tp * cp * pp * dp == chips
 
 
+EVERY = "cp=2 group=2 first=3 last=2 p2p=overlap"
+
+
 def test_every_key_is_described():
-    assert set(KEYS) == {word.split("=")[0] for word in str(parse_layout("cp=2 group=2", 2)).split()}
+    assert set(KEYS) == {word.split("=")[0] for word in str(parse_layout(EVERY, 2)).split()}
     assert min(map(len, KEYS.values())) > 10

@@ -38,8 +38,8 @@ class Legality(Chapter):
     rule_ffn = equation(count, holds(divides(tp, ffn_size)), "tp divides the feed-forward width")
     rule_layers = equation(
         count,
-        holds(divides(layout.chunks, layout.layers + layout.spare_slots)),
-        "pp times v divides the layers, or the layers and two",
+        holds(either(layout.ends_said > 0, divides(layout.chunks, layout.layers + layout.spare_slots))),
+        "pp times v divides the layers, or the layers and two, where first and last do not say otherwise",
     )
     rule_depth = equation(count, holds(layout.full_stage_layers > layout.spare_slots / 2), "every stage holds a layer")
     rule_batch = equation(
@@ -49,6 +49,35 @@ class Legality(Chapter):
         count,
         by_schedule(layout.schedule, {CHUNKED: holds(v > 1), FOLDED: holds(equal(v, 2))}, others=holds(equal(v, 1))),
         f"interleaving ({', '.join(CHUNKED)}) needs several chunks, {', '.join(FOLDED)} need v=2, others v=1",
+    )
+    rule_ends = equation(
+        count,
+        holds(
+            either(
+                layout.ends_said <= 0,
+                both(
+                    pp > 1,
+                    divides(v, layout.first_layers),
+                    divides(v, layout.last_layers),
+                    divides(v, layout.full_stage_layers),
+                    equal(layout.full_stage_layers * layout.stages_left, layout.layers - layout.ends_said),
+                    either(layout.full_stage_layers > 0, equal(layout.stages_left, 0)),
+                    by_schedule(layout.schedule, {(*FOLDED, *TWO_WAY): 0}, others=1) > 0,
+                ),
+            )
+        ),
+        "first and last leave each of the other stages as many layers, which v divides as it does them, and are not for "
+        f"{', '.join((*FOLDED, *TWO_WAY))}",
+        source="Megatron-LM: --decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers",
+    )
+    rule_messages = equation(
+        count,
+        select(
+            layout.messages_block > 0,
+            by_schedule(layout.schedule, {("1f1b", "interleaved"): 1}, others=0),
+            1,
+        ),
+        "p2p=blocking is for 1f1b and interleaved",
     )
     rule_stages = equation(
         count,
@@ -155,6 +184,8 @@ class Legality(Chapter):
             rule_depth,
             rule_batch,
             rule_chunks,
+            rule_ends,
+            rule_messages,
             rule_stages,
             rule_groups,
             rule_filled,
