@@ -29,7 +29,7 @@ class InputError(CostmodelError):
         near = nearest(name, known)
         if near:
             hint = f"did you mean {' or '.join(near)}?"
-        elif len(known) <= 16:
+        elif len(known) <= 24:
             hint = f"choose from {', '.join(known)}"
         else:
             hint = f"there are {len(known)} to choose from, {known[0]} to {known[-1]}"

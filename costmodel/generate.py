@@ -95,14 +95,14 @@ def training_math(kind: str) -> str:
     return math_module(f"One training step on {kind}.", functions, INNER_AXES)
 
 
-def training_numpy(kind: str) -> str:
-    """Training steps on one kind of machine, over tables of layouts."""
+def training_numpy(kind: str, *, hosted: bool = False) -> str:
+    """Training steps on one kind of machine, over tables of layouts; `hosted` where hosts may keep something."""
     from costmodel.equations.axes import PRODUCT_AXES
-    from costmodel.equations.evaluation import LEVELS, SEARCHED, STEPS
+    from costmodel.equations.evaluation import ALONE, LEVELS, SEARCHED, STEPS
 
-    return numpy_module(
-        f"Training steps on {kind}, over tables of layouts.", STEPS[kind].system, SEARCHED, PRODUCT_AXES, LEVELS[kind]
-    )
+    system = STEPS[kind].system if hosted else STEPS[kind].system.cut(*ALONE)
+    meaning = f"Training steps on {kind}{' whose hosts may keep something' if hosted else ''}, over tables of layouts."
+    return numpy_module(meaning, system, SEARCHED, PRODUCT_AXES, LEVELS[kind])
 
 
 def legality_numpy() -> str:
@@ -113,6 +113,21 @@ def legality_numpy() -> str:
 
     return numpy_module(
         "The rules of layouts, over tables of degrees.", Legality.system, JUDGED, PRODUCT_AXES, RULE_LEVELS
+    )
+
+
+def host_memory_numpy() -> str:
+    """What a layout takes of its hosts, over tables of degrees."""
+    from costmodel.equations.axes import PRODUCT_AXES
+    from costmodel.equations.evaluation import HOSTED, RULE_LEVELS
+    from costmodel.equations.host_memory import HostMemory
+
+    return numpy_module(
+        "What a layout takes of its hosts, over tables of degrees.",
+        HostMemory.system,
+        HOSTED,
+        PRODUCT_AXES,
+        RULE_LEVELS,
     )
 
 
@@ -149,18 +164,19 @@ def labels() -> str:
     """What the inputs that hold a choice can hold, the rows of the axes whose rows are fixed, and families of schedules."""
     from costmodel.equations.axes import PRODUCT_AXES
     from costmodel.equations.collectives.rates import Rates
-    from costmodel.equations.evaluation import STEPS
+    from costmodel.equations.evaluation import ALONE, STEPS
     from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED
 
     systems = [*(step.system for step in STEPS.values()), Rates.system]
     choices = {e.name: e.labels for system in systems for e in system.inputs() if e.labels}
     rows = {axis.name: axis.labels for axis in PRODUCT_AXES if axis.labels}
-    meaning = "The labels of choices, which enter the equations by their numbers, of the rows of axes, and of families of schedules."
+    meaning = "The labels of choices, which enter the equations by their numbers, of the rows of axes, of families of schedules, and what holds where hosts keep nothing."
+    alone = f"ALONE: dict[str, int] = {pformat(ALONE, width=120, sort_dicts=True)}"
     parts = [f'"""{NOTICE}\n\n{meaning}\n"""']
     schedules = {"asynchronous": ASYNCHRONOUS, "chunked": CHUNKED, "folded": FOLDED}
     for name, table in {"CHOICES": choices, "ROWS": rows, "SCHEDULES": schedules}.items():
         parts.append(f"{name}: dict[str, tuple[str, ...]] = {pformat(table, width=120, sort_dicts=True)}")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, alone]) + "\n"
 
 
 def equations_reference() -> str:
@@ -189,9 +205,12 @@ TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/labels.py": labels,
     "costmodel/generated/overlay_math.py": overlay_math,
     "costmodel/generated/parameters_math.py": parameters_math,
+    "costmodel/generated/host_memory_numpy.py": host_memory_numpy,
     "costmodel/generated/legality_numpy.py": legality_numpy,
     "costmodel/generated/training_on_switches_math.py": lambda: training_math("switches"),
     "costmodel/generated/training_on_switches_numpy.py": lambda: training_numpy("switches"),
+    "costmodel/generated/training_on_switches_hosted_numpy.py": lambda: training_numpy("switches", hosted=True),
+    "costmodel/generated/training_on_torus_hosted_numpy.py": lambda: training_numpy("torus", hosted=True),
     "costmodel/generated/training_on_torus_math.py": lambda: training_math("torus"),
     "costmodel/generated/training_on_torus_numpy.py": lambda: training_numpy("torus"),
 }

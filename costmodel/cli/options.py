@@ -105,4 +105,14 @@ Placement = Annotated[
         "tp-dp-pp, or one written out (domain:tp8/network:dp16.pp4); best tries all.",
     ),
 ]
+Offload = Annotated[
+    str | None,
+    typer.Option(
+        "--offload",
+        metavar="WHERE",
+        show_default=False,
+        help="Let hosts keep optimizer states, weights or activations: host (in their memory) or nvme (states on their "
+        "drives too). Nothing without it.",
+    ),
+]
 MODEL = "A name (costmodel models list), a size such as 70B, or the path of a Hugging Face config.json."

@@ -10,7 +10,19 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import MODEL, Batch, Dtype, On, Placement, Recipe, SequenceLength, Slices, Tokens, count
+from costmodel.cli.options import (
+    MODEL,
+    Batch,
+    Dtype,
+    Offload,
+    On,
+    Placement,
+    Recipe,
+    SequenceLength,
+    Slices,
+    Tokens,
+    count,
+)
 from costmodel.report import Answer
 
 app = new_app()
@@ -39,6 +51,7 @@ def plan(
     dtype: Dtype = None,
     recipe: Recipe = None,
     placement: Placement = "best",
+    offload: Offload = None,
     top: Annotated[int, count("--top", "COUNT", "How many of the fastest layouts to show.")] = 5,
 ) -> Answer:
     """The fastest of all legal layouts, with time, memory and money.
@@ -57,6 +70,7 @@ def plan(
         dtype=dtype,
         recipe=recipe,
         placement=placement,
+        offload=offload,
         top=top,
         catalog=catalog,
         progress=Progress(),

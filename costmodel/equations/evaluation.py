@@ -16,6 +16,21 @@ JUDGED = ("legal", *RULES)
 SEARCHED = ("step_time", "allocated", "device_used", "legal")
 """What it looks at then, for every placement of the degrees that have a legal layout."""
 
+HOSTED = ("host_left",)
+"""What it looks at besides where hosts keep something."""
+
+ALONE: dict[str, int] = {
+    "optimizer_away": 0,
+    "weights_away": 0,
+    "activations_away": 0,
+    "gradients_away": 0,
+    "host_exposed_forward": 0,
+    "host_exposed_backward": 0,
+    "host_exposed_update": 0,
+    "rule_offload": 1,
+}
+"""What these are where hosts keep nothing: a search that does not ask for it is spared their axes."""
+
 _ANSWERS = frozenset(
     [
         "step_time",
@@ -35,6 +50,13 @@ _ANSWERS = frozenset(
         "stage_peak",
         "memory_use",
         "legal",
+        "host_used",
+        "drives_used",
+        "host_left",
+        "host_states",
+        "host_activations",
+        "host_needed_forward",
+        "host_needed_backward",
     ]
 )
 _ITEMS = ("time_", "total_", "memory_", "rule_")

@@ -8,6 +8,7 @@ from costmodel.equations.axes import PHASE, STAGE
 from costmodel.equations.parallelism.context import ContextPayloads
 from costmodel.equations.parallelism.in_flight import InFlight
 from costmodel.equations.parallelism.layout import Layout
+from costmodel.equations.parallelism.offloaded import Offloaded
 from costmodel.symbolic import (
     BYTE,
     Chapter,
@@ -15,11 +16,13 @@ from costmodel.symbolic import (
     bytes_,
     choose,
     count,
+    either,
     equation,
     given,
     part,
     rows,
     select,
+    smallest,
     worst,
 )
 
@@ -127,6 +130,7 @@ class Memory(Chapter):
     layout = part(Layout, shared=True)
     tp, pp, replicas = layout.tp, layout.pp, layout.replicas
     flight = part(InFlight, shared=True, pp=pp, micro_batches=layout.micro_batches)
+    away = part(Offloaded, shared=True)
 
     weight_bytes = given(bytes_, "a weight as stored", owner="assumption")
     gradient_bytes = given(bytes_, "a gradient as stored", owner="assumption")
@@ -162,37 +166,49 @@ class Memory(Chapter):
     )
     has_layers = equation(count, select(layout.stage_layers > 0, 1, 0), "1 where a stage exists")
 
-    stage_weights = equation(
-        bytes_,
-        flight.weight_versions
-        * layout.stage_parameters
-        * weight_bytes
-        / select(layout.weights_sharded > 0, replicas, 1),
-        "weights of a stage on a rank",
+    # States of a weight on the chip; what the host keeps is the rest
+    weight_bytes_here = equation(bytes_, (1 - away.weights_away) * weight_bytes, "of a weight on the chip")
+    gradient_bytes_here = equation(bytes_, (1 - away.gradients_away) * gradient_bytes, "of its gradient on the chip")
+    optimizer_bytes_here = equation(bytes_, (1 - away.optimizer_away) * optimizer_bytes, "of its states on the chip")
+    step_extra_bytes_here = equation(
+        bytes_, (1 - away.optimizer_away) * step_extra_bytes, "of it on the chip, while the optimizer runs"
+    )
+    weights_held = equation(
+        count,
+        flight.weight_versions * layout.stage_parameters / select(layout.weights_sharded > 0, replicas, 1),
+        "weights of a stage that a rank holds",
         source="Rajbhandari et al. 2020, figure 1",
     )
-    stage_gradients = equation(
-        bytes_,
-        layout.stage_parameters * gradient_bytes / select(layout.gradients_sharded > 0, replicas, 1),
-        "their gradients",
+    gradients_held = equation(
+        count,
+        layout.stage_parameters / select(layout.gradients_sharded > 0, replicas, 1),
+        "weights whose gradients it holds",
     )
-    stage_optimizer = equation(
-        bytes_,
-        layout.stage_parameters * optimizer_bytes / select(layout.optimizer_sharded > 0, replicas, 1),
-        "their optimizer states",
+    states_held = equation(
+        count,
+        layout.stage_parameters / select(layout.optimizer_sharded > 0, replicas, 1),
+        "weights whose optimizer states it holds",
     )
+    stage_weights = equation(bytes_, weights_held * weight_bytes_here, "weights of a stage on a rank")
+    stage_gradients = equation(bytes_, gradients_held * gradient_bytes_here, "their gradients")
+    stage_optimizer = equation(bytes_, states_held * optimizer_bytes_here, "their optimizer states")
     stage_step_extra = equation(
-        bytes_,
-        in_optimizer * layout.stage_parameters * step_extra_bytes / select(layout.optimizer_sharded > 0, replicas, 1),
-        "held while the optimizer runs",
+        bytes_, in_optimizer * states_held * step_extra_bytes_here, "held while the optimizer runs"
+    )
+    layers_in_flight = equation(
+        count, layout.stage_layers * flight.in_flight, "layers whose activations are kept, once a micro-batch"
+    )
+    layers_kept_here = equation(
+        count,
+        select(away.activations_away > 0, smallest(2, layers_in_flight), layers_in_flight),
+        "of these, on the chip: two where the others are with the host, one in use and one on its way",
     )
     stage_activations = equation(
         bytes_,
         running
-        * layout.stage_layers
         * (
-            activations.kept_layer * flight.in_flight
-            + (activations.whole_layer - activations.kept_layer) * flight.waiting
+            layers_kept_here * activations.kept_layer
+            + layout.stage_layers * flight.waiting * (activations.whole_layer - activations.kept_layer)
         ),
         "kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done",
     )
@@ -211,7 +227,7 @@ class Memory(Chapter):
     gathered_weights = equation(
         bytes_,
         select(
-            layout.weights_sharded > 0,
+            either(layout.weights_sharded > 0, away.weights_away > 0),
             layout.element_size
             * (
                 2 * layout.layer_parameters
@@ -225,13 +241,15 @@ class Memory(Chapter):
     )
     unsharded_gradients = equation(
         bytes_,
-        select(layout.gradients_sharded > 0, gradient_bytes * layout.layer_parameters, 0),
+        select(
+            either(layout.gradients_sharded > 0, away.weights_away > 0), gradient_bytes * layout.layer_parameters, 0
+        ),
         "of one layer, before they are scattered",
     )
     unsharded_head_gradient = equation(
         bytes_,
         select(
-            layout.gradients_sharded > 0,
+            either(layout.gradients_sharded > 0, away.weights_away > 0),
             layout.has_head * layout.vocabulary_on_rank * layout.hidden_size * layout.element_size,
             0,
         ),

@@ -8,10 +8,10 @@ from typing import Any
 
 from costmodel.runtime import ceil_log2, floor_log2, nearest_whole, none_drawn, ones_below
 
-MEANING = {'rule_heads': 'tp divides the query heads', 'rule_kv_heads': 'tp divides the key-value heads, or they divide tp', 'rule_ffn': 'tp divides the feed-forward width', 'rule_layers': 'pp times v divides the layers, or the layers and two, where first and last do not say otherwise', 'rule_depth': 'every stage holds a layer', 'rule_batch': 'dp times the micro-batch size divides the global batch', 'rule_chunks': 'interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1', 'rule_ends': 'first and last leave each of the other stages as many layers, which v divides as it does them, and are not for zb-v, v-half, v-min, dualpipev, dualpipe, chimera', 'rule_messages': 'p2p=blocking is for 1f1b and interleaved', 'rule_stages': 'schedules other than 1f1b need several stages, dualpipe and chimera an even number', 'rule_groups': 'group is for interleaved and interleaved-zb: groups of pp or more micro-batches, the last one too, and pp divides them without it', 'rule_filled': 'the micro-batches fill the pipeline: at least twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for zb-v, pp for pipedream and pipedream-2bw', 'rule_halves': 'half of the micro-batches enter at each end of dualpipe and chimera; those of chimera are at most pp or a multiple of it', 'rule_updates': 'dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled', 'rule_sequence': 'sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence', 'rule_context_length': 'cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)', 'rule_context_heads': 'where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it', 'rule_context_type': 'cp_type is said only where cp is 2 or more; with usp a rank has several key-value heads, and cp is twice as many or a larger multiple', 'rule_sharding': 'zero of 1 or more needs dp or cp of 2 or more', 'legal': '1 when every rule holds', 'memory_use': 'of a stage in a phase', 'stage_peak': 'of a stage in its worst phase', 'allocated': 'peak of the worst stage', 'reserved': 'by the allocator', 'device_used': 'as the device reports it', 'margin': "left of the chip's memory; negative when it is short", 'overflow': 'positive when the tensors alone cannot fit', 'memory_parameters': 'parameters', 'memory_gradients': 'gradients', 'memory_optimizer': 'optimizer states', 'memory_activations': 'kept activations', 'memory_logits': 'logits and loss', 'memory_buffers': 'buffers', 'memory_overhead': 'workspaces of the libraries', 'step_time': 'one optimizer step', 'time_matmul': 'weight products', 'time_attention': 'attention', 'time_elementwise': 'norms, activations, residuals, accumulation of gradients', 'time_loss': 'head and loss, where the slowest stage has them', 'time_recompute': 'forward work run again', 'time_tp': 'tensor-parallel traffic', 'time_cp': 'context-parallel traffic', 'time_fsdp': 'FSDP traffic', 'time_pp': 'messages between stages', 'time_dp': 'gradient and weight traffic', 'time_bubble': 'pipeline bubble', 'time_optimizer': 'optimizer', 'time_other': 'data, logging, clipping', 'total_tp': 'tensor-parallel traffic, hidden or not', 'total_cp': 'context-parallel traffic, hidden or not', 'total_fsdp': 'FSDP traffic, hidden or not', 'total_dp': 'gradient and weight traffic, hidden or not', 'total_pp': 'messages of one stage, forward and backward, hidden or not; those that show, where waits for other stages are more', 'step_tokens': 'tokens of a step', 'tokens_per_second': 'tokens a second', 'model_flops': 'of a step, attention in full, nothing recomputed', 'hardware_flops': 'of a step, attention causal, recomputation counted', 'chip_rate': 'model FLOP a second and chip', 'mfu': 'model FLOPs utilisation: attention in full, no recomputation', 'mfu_causal': 'the same with attention counted causal', 'hfu': 'hardware FLOPs utilisation: what the chips really do'}
+MEANING = {'rule_heads': 'tp divides the query heads', 'rule_kv_heads': 'tp divides the key-value heads, or they divide tp', 'rule_ffn': 'tp divides the feed-forward width', 'rule_layers': 'pp times v divides the layers, or the layers and two, where first and last do not say otherwise', 'rule_depth': 'every stage holds a layer', 'rule_batch': 'dp times the micro-batch size divides the global batch', 'rule_chunks': 'interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1', 'rule_ends': 'first and last leave each of the other stages as many layers, which v divides as it does them, and are not for zb-v, v-half, v-min, dualpipev, dualpipe, chimera', 'rule_messages': 'p2p=blocking is for 1f1b and interleaved', 'rule_offload': "the host keeps weights with zero=3 or a single replica, states of optimizers that its processors can run (not Muon's), and nothing with pipedream and pipedream-2bw; its drives keep states", 'rule_stages': 'schedules other than 1f1b need several stages, dualpipe and chimera an even number', 'rule_groups': 'group is for interleaved and interleaved-zb: groups of pp or more micro-batches, the last one too, and pp divides them without it', 'rule_filled': 'the micro-batches fill the pipeline: at least twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for zb-v, pp for pipedream and pipedream-2bw', 'rule_halves': 'half of the micro-batches enter at each end of dualpipe and chimera; those of chimera are at most pp or a multiple of it', 'rule_updates': 'dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled', 'rule_sequence': 'sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence', 'rule_context_length': 'cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)', 'rule_context_heads': 'where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it', 'rule_context_type': 'cp_type is said only where cp is 2 or more; with usp a rank has several key-value heads, and cp is twice as many or a larger multiple', 'rule_sharding': 'zero of 1 or more needs dp or cp of 2 or more', 'legal': '1 when every rule holds', 'memory_use': 'of a stage in a phase', 'stage_peak': 'of a stage in its worst phase', 'allocated': 'peak of the worst stage', 'reserved': 'by the allocator', 'device_used': 'as the device reports it', 'margin': "left of the chip's memory; negative when it is short", 'overflow': 'positive when the tensors alone cannot fit', 'memory_parameters': 'parameters', 'memory_gradients': 'gradients', 'memory_optimizer': 'optimizer states', 'memory_activations': 'kept activations', 'memory_logits': 'logits and loss', 'memory_buffers': 'buffers', 'memory_overhead': 'workspaces of the libraries', 'host_states': "states of a stage that its chip's host keeps", 'host_activations': 'activations that it keeps', 'host_used': 'memory of a host', 'drives_used': 'on the drives of a host', 'host_left': 'left of its memory, or of its drives where they have less; negative when it is short', 'host_needed_forward': 'bandwidth of a chip with which the copies of a layer hide, forward', 'host_needed_backward': 'bandwidth of a chip with which they hide, backward', 'step_time': 'one optimizer step', 'time_matmul': 'weight products', 'time_attention': 'attention', 'time_elementwise': 'norms, activations, residuals, accumulation of gradients', 'time_loss': 'head and loss, where the slowest stage has them', 'time_recompute': 'forward work run again', 'time_tp': 'tensor-parallel traffic', 'time_cp': 'context-parallel traffic', 'time_fsdp': 'FSDP traffic', 'time_pp': 'messages between stages', 'time_dp': 'gradient and weight traffic', 'time_bubble': 'pipeline bubble', 'time_optimizer': 'optimizer', 'time_offload': 'copies between chip and host, and the update on the host', 'time_other': 'data, logging, clipping', 'total_tp': 'tensor-parallel traffic, hidden or not', 'total_cp': 'context-parallel traffic, hidden or not', 'total_fsdp': 'FSDP traffic, hidden or not', 'total_dp': 'gradient and weight traffic, hidden or not', 'total_pp': 'messages of one stage, forward and backward, hidden or not; those that show, where waits for other stages are more', 'step_tokens': 'tokens of a step', 'tokens_per_second': 'tokens a second', 'model_flops': 'of a step, attention in full, nothing recomputed', 'hardware_flops': 'of a step, attention causal, recomputation counted', 'chip_rate': 'model FLOP a second and chip', 'mfu': 'model FLOPs utilisation: attention in full, no recomputation', 'mfu_causal': 'the same with attention counted causal', 'hfu': 'hardware FLOPs utilisation: what the chips really do'}
 
 
-def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virtual_stages: Any, first_layers: Any, last_layers: Any, layers: Any, dp: Any, global_batch: Any, micro_batch_size: Any, schedule: Any, messages_block: Any, group_size: Any, cp: Any, sequence_length: Any, sequence_parallel: Any, cp_type: Any, optimizer_sharded: Any, recompute_every: Any, element_size: Any, head_size: Any, score_bytes: Any, hidden_size: Any, recompute: Any, gated_ffn: Any, embedding_norm: Any, norm: Any, positions: Any, vocabulary: Any, vocabulary_multiple: Any, final_norm: Any, tied_embeddings: Any, attention_gate: Any, kv_rank: Any, plain_head_size: Any, rope_head_size: Any, query_rank: Any, value_head_size: Any, attention_sinks: Any, ffn_bias: Any, attention_bias: Any, qk_norm: Any, norms_per_layer: Any, weights_sharded: Any, kv_gradient_bytes: Any, kept_messages: Any, gradient_bytes: Any, gradients_sharded: Any, loss_bytes: Any, optimizer_bytes: Any, step_extra_bytes: Any, weight_bytes: Any, workspace_bytes: Any, reserved_factor: Any, chips: Any, chips_per_host: Any, communicator_bytes_few_nodes: Any, communicator_bytes_many_nodes: Any, many_nodes: Any, context_bytes: Any, memory_capacity: Any, dp_hidden_share: Any, accumulation_bytes: Any, memory_bandwidth: Any, memory_share: Any, attention_backward_factor: Any, attention_share: Any, exponential_rate: Any, peak: Any, launch_gap: Any, window: Any, layers_without_attention: Any, window_every: Any, elementwise_traffic_factor: Any, rotary_bytes: Any, gated_activation_bytes_backward: Any, hidden_bytes_backward: Any, plain_activation_bytes_backward: Any, matmul_share: Any, dcn_bandwidth: Any, dcn_links_per_host: Any, host_link_bandwidth: Any, dcn_share: Any, cp_x: Any, cp_y: Any, cp_z: Any, dcn_latency: Any, cp_ring_x: Any, cp_stride_x: Any, cp_ring_y: Any, cp_stride_y: Any, cp_ring_z: Any, cp_stride_z: Any, hop_latency: Any, launch_latency: Any, link_bandwidth: Any, link_share: Any, cp_slices: Any, cp_hidden_share: Any, gated_activation_bytes_forward: Any, plain_activation_bytes_forward: Any, hidden_bytes_forward: Any, tp_x: Any, tp_y: Any, tp_z: Any, tp_slices: Any, tp_ring_x: Any, tp_stride_x: Any, tp_ring_y: Any, tp_stride_y: Any, tp_ring_z: Any, tp_stride_z: Any, tp_hidden_share: Any, dp_wire_factor: Any, gradient_wire_bytes: Any, dp_x: Any, dp_y: Any, dp_z: Any, dp_slices: Any, dp_ring_x: Any, dp_stride_x: Any, dp_ring_y: Any, dp_stride_y: Any, dp_ring_z: Any, dp_stride_z: Any, orthogonalisation_steps: Any, copy_bytes: Any, update_bytes: Any, loss_traffic_bytes: Any, fsdp_hidden_share: Any, fsdp_wire_factor: Any, pp_x: Any, pp_y: Any, pp_z: Any, pp_slices: Any, pp_stride_x: Any, pp_stride_y: Any, pp_stride_z: Any, send_exposed_share: Any, step_overhead: Any, expert_every: Any, experts: Any, layers_without_ffn: Any, first_expert_layer: Any, expert_ffn_size: Any, latent_size: Any, experts_per_token: Any, shared_experts: Any, shared_ffn_size: Any, shared_gate: Any, recurrent_layers: Any, recurrent_heads: Any, recurrent_groups: Any, state_size: Any, recurrent_kind: Any, recurrent_head_size: Any) -> dict[str, Any]:
+def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virtual_stages: Any, first_layers: Any, last_layers: Any, layers: Any, dp: Any, global_batch: Any, micro_batch_size: Any, schedule: Any, messages_block: Any, offload: Any, orthogonalisation_steps: Any, cp: Any, states_on_drives: Any, weights_sharded: Any, group_size: Any, sequence_length: Any, sequence_parallel: Any, cp_type: Any, optimizer_sharded: Any, recompute_every: Any, element_size: Any, head_size: Any, score_bytes: Any, hidden_size: Any, recompute: Any, gated_ffn: Any, embedding_norm: Any, norm: Any, positions: Any, vocabulary: Any, vocabulary_multiple: Any, final_norm: Any, tied_embeddings: Any, attention_gate: Any, kv_rank: Any, plain_head_size: Any, rope_head_size: Any, query_rank: Any, value_head_size: Any, attention_sinks: Any, ffn_bias: Any, attention_bias: Any, qk_norm: Any, norms_per_layer: Any, kv_gradient_bytes: Any, kept_messages: Any, gradient_bytes: Any, gradients_sharded: Any, loss_bytes: Any, optimizer_bytes: Any, step_extra_bytes: Any, weight_bytes: Any, workspace_bytes: Any, reserved_factor: Any, chips: Any, chips_per_host: Any, communicator_bytes_few_nodes: Any, communicator_bytes_many_nodes: Any, many_nodes: Any, context_bytes: Any, memory_capacity: Any, host_set_aside: Any, offload_chips: Any, drive_capacity: Any, host_capacity: Any, dcn_bandwidth: Any, dcn_links_per_host: Any, host_link_bandwidth: Any, dcn_share: Any, cp_x: Any, cp_y: Any, cp_z: Any, dcn_latency: Any, cp_ring_x: Any, cp_stride_x: Any, cp_ring_y: Any, cp_stride_y: Any, cp_ring_z: Any, cp_stride_z: Any, hop_latency: Any, launch_latency: Any, link_bandwidth: Any, link_share: Any, cp_slices: Any, attention_share: Any, exponential_rate: Any, peak: Any, launch_gap: Any, memory_bandwidth: Any, memory_share: Any, window: Any, layers_without_attention: Any, window_every: Any, cp_hidden_share: Any, elementwise_traffic_factor: Any, rotary_bytes: Any, gated_activation_bytes_forward: Any, hidden_bytes_forward: Any, plain_activation_bytes_forward: Any, matmul_share: Any, tp_x: Any, tp_y: Any, tp_z: Any, tp_slices: Any, tp_ring_x: Any, tp_stride_x: Any, tp_ring_y: Any, tp_stride_y: Any, tp_ring_z: Any, tp_stride_z: Any, tp_hidden_share: Any, offload_link_bandwidth: Any, offload_memory_bandwidth: Any, offload_drive_bandwidth: Any, accumulation_bytes: Any, attention_backward_factor: Any, gated_activation_bytes_backward: Any, hidden_bytes_backward: Any, plain_activation_bytes_backward: Any, dp_hidden_share: Any, host_hidden_share: Any, dp_wire_factor: Any, gradient_wire_bytes: Any, dp_x: Any, dp_y: Any, dp_z: Any, dp_slices: Any, dp_ring_x: Any, dp_stride_x: Any, dp_ring_y: Any, dp_stride_y: Any, dp_ring_z: Any, dp_stride_z: Any, loss_traffic_bytes: Any, fsdp_hidden_share: Any, fsdp_wire_factor: Any, pp_x: Any, pp_y: Any, pp_z: Any, pp_slices: Any, pp_stride_x: Any, pp_stride_y: Any, pp_stride_z: Any, send_exposed_share: Any, step_overhead: Any, host_drive_traffic: Any, host_update_traffic: Any, copy_bytes: Any, update_bytes: Any, expert_every: Any, experts: Any, layers_without_ffn: Any, first_expert_layer: Any, expert_ffn_size: Any, latent_size: Any, experts_per_token: Any, shared_experts: Any, shared_ffn_size: Any, shared_gate: Any, recurrent_layers: Any, recurrent_heads: Any, recurrent_groups: Any, state_size: Any, recurrent_kind: Any, recurrent_head_size: Any) -> dict[str, Any]:
     """OnTorus: every quantity by name."""
     rule_heads = 1 if tp * floor(heads / tp) == heads else 0  # tp divides the query heads
     rule_kv_heads = 1 if (kv_heads * floor(tp / kv_heads) == tp) or (tp * floor(kv_heads / tp) == kv_heads) else 0  # tp divides the key-value heads, or they divide tp
@@ -28,6 +28,11 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     rule_chunks = (1 if virtual_stages > 1 else 0) if schedule in {1, 3, 8} else (1 if virtual_stages == 2 else 0) if schedule in {9, 10, 11, 13} else (1 if virtual_stages == 1 else 0)  # interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1
     rule_ends = 1 if ((full_stage_layers * stages_left == layers - ends_said) and ((stages_left == 0) or (full_stage_layers > 0)) and (virtual_stages * floor(first_layers / virtual_stages) == first_layers) and (virtual_stages * floor(full_stage_layers / virtual_stages) == full_stage_layers) and (virtual_stages * floor(last_layers / virtual_stages) == last_layers) and ((0 if schedule in {9, 10, 11, 13, 12, 14} else 1) > 0) and (pp > 1)) or (ends_said <= 0) else 0  # first and last leave each of the other stages as many layers, which v divides as it does them, and are not for zb-v, v-half, v-min, dualpipev, dualpipe, chimera
     rule_messages = (1 if schedule in {0, 1} else 0) if messages_block > 0 else 1  # p2p=blocking is for 1f1b and interleaved
+    activations_away = 0 if offload in {0, 1, 2} else 1  # 1 when activations are
+    optimizer_away = 0 if offload in {0, 3} else 1  # 1 when optimizer states are kept by the host and updated there
+    replicas = cp * dp  # ranks that hold the same weights: data- and context-parallel
+    weights_away = 0 if offload in {0, 1, 3, 4} else 1  # 1 when weights are
+    rule_offload = 1 if ((activations_away + optimizer_away <= 0) or ((0 if schedule in {15, 16} else 1) > 0)) and ((optimizer_away <= 0) or (orthogonalisation_steps <= 0)) and ((replicas <= 1) or (weights_away <= 0) or (weights_sharded > 0)) and ((optimizer_away > 0) or (states_on_drives <= 0)) else 0  # the host keeps weights with zero=3 or a single replica, states of optimizers that its processors can run (not Muon's), and nothing with pipedream and pipedream-2bw; its drives keep states
     rule_stages = 1 if schedule == 0 else (1 if (2 * floor(pp / 2) == pp) and (pp > 1) else 0) if schedule in {12, 14} else (1 if pp > 1 else 0)  # schedules other than 1f1b need several stages, dualpipe and chimera an even number
     whole_group = micro_batches if schedule == 3 else min(group_size if group_size > 0 else pp, micro_batches)  # micro-batches of a group (g); breadth-first takes all at once
     rest = micro_batches - whole_group * floor(micro_batches / whole_group)  # left over for a last group
@@ -42,14 +47,8 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     ulysses_ranks = 1 if cp_type in {0, 1, 2} else cp if cp_type == 3 else min(cp, kv_heads_on_rank)  # neighbouring context-parallel ranks that exchange heads (u); with usp as many as need no copies of keys
     rule_context_heads = (1 if (tp * ulysses_ranks * floor(heads / (tp * ulysses_ranks)) == heads) and ((kv_heads * floor(tp * ulysses_ranks / kv_heads) == tp * ulysses_ranks) or (tp * ulysses_ranks * floor(kv_heads / (tp * ulysses_ranks)) == kv_heads)) else 0) if ulysses_ranks > 1 else 1  # where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it
     rule_context_type = 1 if cp_type == 0 else (1 if cp > 1 else 0) if cp_type in {1, 2, 3} else (1 if (ulysses_ranks * floor(cp / ulysses_ranks) == cp) and (ulysses_ranks < cp) and (ulysses_ranks > 1) else 0)  # cp_type is said only where cp is 2 or more; with usp a rank has several key-value heads, and cp is twice as many or a larger multiple
-    replicas = cp * dp  # ranks that hold the same weights: data- and context-parallel
     rule_sharding = 1 if (optimizer_sharded <= 0) or (replicas > 1) else 0  # zero of 1 or more needs dp or cp of 2 or more
-    legal = min(rule_heads, rule_kv_heads, rule_ffn, rule_layers, rule_depth, rule_batch, rule_chunks, rule_ends, rule_messages, rule_stages, rule_groups, rule_filled, rule_halves, rule_updates, rule_sequence, rule_context_length, rule_context_heads, rule_context_type, rule_sharding)  # 1 when every rule holds
-    chimera = [min(pp, pp / 2 + (1, pp / 2, 1,)[i_stage]) for i_stage in range(3)]  # of Chimera, most in the middle of the pipeline
-    chunk_passes = micro_batches * virtual_stages  # passes of a step through a rank
-    group_chunks = whole_group * (virtual_stages - 1)  # passes of a group through all chunks but the last
-    rank = [(0, min(1, pp - 1), pp - 1,)[i_stage] for i_stage in range(3)]  # position in the pipeline; of the middle stages the fullest is the second
-    in_flight = [min(pp - rank[i_stage], micro_batches) if schedule in {0, 15, 16} else min(group_chunks + 2 * pp - 2 * rank[i_stage] - 1, chunk_passes) / virtual_stages if schedule == 1 else min(pp, micro_batches) if schedule in {4, 6, 9} else min(2 * pp - 1, micro_batches) if schedule == 5 else min(2 * pp, micro_batches) if schedule == 7 else min(group_chunks + pp, chunk_passes) / virtual_stages if schedule == 8 else floor((pp + 2) / 2) if schedule == 10 else floor((pp + 4) / 3) if schedule == 11 else pp + 1 if schedule == 12 else (2 * pp + 1) / 2 if schedule == 13 else min(chimera[i_stage], micro_batches) if schedule == 14 else micro_batches for i_stage in range(3)]  # micro-batches in flight
+    legal = min(rule_heads, rule_kv_heads, rule_ffn, rule_layers, rule_depth, rule_batch, rule_chunks, rule_ends, rule_messages, rule_offload, rule_stages, rule_groups, rule_filled, rule_halves, rule_updates, rule_sequence, rule_context_length, rule_context_heads, rule_context_type, rule_sharding)  # 1 when every rule holds
     tokens = micro_batch_size * sequence_length / cp  # tokens of a micro-batch on a rank
     activation_output = element_size * ffn_size * tokens / tp  # of the activation, which is the product with the gate in a gated feed-forward: 2 F a token in two bytes
     exchanged_kv_heads = max(kv_heads_on_rank, ulysses_ranks)  # key-value heads of a tensor-parallel rank once each of u ranks has one: copies where they are too few
@@ -67,11 +66,18 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     whole_layer = 2 * copied_keys + kept_outside / sequence_split + (kept_inside + kept_scores) / tp  # with nothing recomputed
     recomputed_kept = whole_layer if recompute == 0 else whole_layer - norm_outputs if recompute == 1 else whole_layer - activation_output if recompute == 2 else whole_layer - activation_output - norm_outputs if recompute == 3 else whole_layer - attention_core if recompute == 4 else selective_layer if recompute == 5 else layer_input  # kept by one layer that is recomputed
     kept_layer = recomputed_kept + (1 - 1 / recompute_every) * (whole_layer - recomputed_kept)  # kept by the average layer
-    running = [(1, 1, 1, 0,)[i_phase] for i_phase in range(4)]  # 1 while activations are held
+    chimera = [min(pp, pp / 2 + (1, pp / 2, 1,)[i_stage]) for i_stage in range(3)]  # of Chimera, most in the middle of the pipeline
+    chunk_passes = micro_batches * virtual_stages  # passes of a step through a rank
+    group_chunks = whole_group * (virtual_stages - 1)  # passes of a group through all chunks but the last
+    rank = [(0, min(1, pp - 1), pp - 1,)[i_stage] for i_stage in range(3)]  # position in the pipeline; of the middle stages the fullest is the second
+    in_flight = [min(pp - rank[i_stage], micro_batches) if schedule in {0, 15, 16} else min(group_chunks + 2 * pp - 2 * rank[i_stage] - 1, chunk_passes) / virtual_stages if schedule == 1 else min(pp, micro_batches) if schedule in {4, 6, 9} else min(2 * pp - 1, micro_batches) if schedule == 5 else min(2 * pp, micro_batches) if schedule == 7 else min(group_chunks + pp, chunk_passes) / virtual_stages if schedule == 8 else floor((pp + 2) / 2) if schedule == 10 else floor((pp + 4) / 3) if schedule == 11 else pp + 1 if schedule == 12 else (2 * pp + 1) / 2 if schedule == 13 else min(chimera[i_stage], micro_batches) if schedule == 14 else micro_batches for i_stage in range(3)]  # micro-batches in flight
     folded = 1 if schedule in {9, 10, 11, 13} else 0  # 1 where the pipeline comes back to its first rank
     stage_layers = [((first_layers if first_layers > 0 else full_stage_layers - spare_slots * (folded + 1) / 2) if pp > 1 else layers, full_stage_layers if pp > 2 else 0, (last_layers if last_layers > 0 else full_stage_layers - spare_slots * (1 - folded) / 2) if pp > 1 else 0,)[i_stage] for i_stage in range(3)]  # layers that a micro-batch meets on each kind of rank; one rank alone is the first
+    layers_in_flight = [in_flight[i_stage] * stage_layers[i_stage] for i_stage in range(3)]  # layers whose activations are kept, once a micro-batch
+    layers_kept_here = [min(2, layers_in_flight[i_stage]) if activations_away > 0 else layers_in_flight[i_stage] for i_stage in range(3)]  # of these, on the chip: two where the others are with the host, one in use and one on its way
+    running = [(1, 1, 1, 0,)[i_phase] for i_phase in range(4)]  # 1 while activations are held
     waiting = [min(rank[i_stage] + 1, micro_batches) if schedule in {4, 6} else min(2 * rank[i_stage] + 1, micro_batches) if schedule == 5 else min((2 * rank[i_stage] + 1) / 2, micro_batches) if schedule == 9 else min(rank[i_stage] + 1, chunk_passes) / virtual_stages if schedule == 8 else in_flight[i_stage] if schedule in {7, 10, 11} else min(rank[i_stage], pp - rank[i_stage] - 1) + 1 if schedule == 12 else (rank[i_stage] + 1) / 2 if schedule == 13 else 0 for i_stage in range(3)]  # of these, those that only the gradient of the weights still waits for, at most
-    stage_activations = [[running[i_phase] * stage_layers[i_stage] * (in_flight[i_stage] * kept_layer + waiting[i_stage] * (whole_layer - kept_layer)) for i_phase in range(4)] for i_stage in range(3)]  # kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done
+    stage_activations = [[running[i_phase] * (kept_layer * layers_kept_here[i_stage] + stage_layers[i_stage] * waiting[i_stage] * (whole_layer - kept_layer)) for i_phase in range(4)] for i_stage in range(3)]  # kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done
     exchanged_in = element_size * tokens * (2 * exchanged_kv_heads * head_size + query_size / tp)  # queries, keys and values of a rank's tokens, all heads of tp
     kv_features = 2 * exchanged_kv_heads * head_size * tokens  # numbers in the keys and values that a rank begins with
     kv_block = element_size * kv_features  # keys and values that a rank begins with
@@ -107,7 +113,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     dense_layer_parameters = attention_layer_parameters + ffn_layer_parameters + norm_size * norms_per_layer  # one layer of attention and a dense feed-forward, with its norms
     layer_whole_parameters = dense_layer_parameters - layer_split_parameters  # weights of a dense layer that every tensor-parallel rank holds: norms and biases of outputs
     layer_parameters = layer_split_parameters / tp + layer_whole_parameters  # weights of a layer on a rank; norms and biases are held by every rank
-    gathered_weights = [element_size * (embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank + 2 * layer_parameters) if weights_sharded > 0 else 0 for i_stage in range(3)]  # of two layers (used and prefetched), and of embedding and head
+    gathered_weights = [element_size * (embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank + 2 * layer_parameters) if (weights_away > 0) or (weights_sharded > 0) else 0 for i_stage in range(3)]  # of two layers (used and prefetched), and of embedding and head
     kv_gradient_block = kv_features * kv_gradient_bytes  # their gradients
     gathered_kv_gradient = cp * kv_gradient_block  # their gradients
     ring_gradient_buffers = 2 * kv_gradient_block if ring_ranks > 1 else 0  # gradients of keys and values in use and arriving
@@ -117,18 +123,26 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     in_loss = [(0, 1, 0, 0,)[i_phase] for i_phase in range(4)]  # 1 while the loss is computed
     pipeline_messages = [layer_input * (in_flight[i_stage] * kept_messages + 2) if pp > 1 else 0 for i_stage in range(3)]  # a message received and one sent; those that a framework keeps of every micro-batch in flight
     recomputed_layer = whole_layer - recomputed_kept  # of one layer, while its backward pass runs it again
-    unsharded_gradients = gradient_bytes * layer_parameters if gradients_sharded > 0 else 0  # of one layer, before they are scattered
-    unsharded_head_gradient = [element_size * has_head[i_stage] * hidden_size * vocabulary_on_rank if gradients_sharded > 0 else 0 for i_stage in range(3)]  # of the head, while the gradient of the logits that it comes from is still there
+    unsharded_gradients = gradient_bytes * layer_parameters if (gradients_sharded > 0) or (weights_away > 0) else 0  # of one layer, before they are scattered
+    unsharded_head_gradient = [element_size * has_head[i_stage] * hidden_size * vocabulary_on_rank if (gradients_sharded > 0) or (weights_away > 0) else 0 for i_stage in range(3)]  # of the head, while the gradient of the logits that it comes from is still there
     stage_buffers = [[has_layers[i_stage] * (in_backward[i_phase] * (gradient_buffers + recomputed_layer + unsharded_gradients) + in_loss[i_phase] * unsharded_head_gradient[i_stage] + running[i_phase] * (forward_buffers + gathered_weights[i_stage] + pipeline_messages[i_stage])) for i_phase in range(4)] for i_stage in range(3)]  # gathered weights, messages, keys and values of other ranks, and one layer run again
+    gradients_away = optimizer_away if gradients_sharded > 0 else weights_away  # 1 when gradients are: with the weights, or with the optimizer where each rank has its part as soon as it is reduced
+    gradient_bytes_here = gradient_bytes * (1 - gradients_away)  # of its gradient on the chip
     shared_table = [has_embedding[i_stage] * has_head[i_stage] * hidden_size * tied_embeddings * vocabulary_on_rank if pp > 1 else 0 for i_stage in range(3)]  # weights that embedding and head share where a pipeline brings both to one rank
     stage_parameters = [embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank + layer_parameters * stage_layers[i_stage] * weight_copies - shared_table[i_stage] for i_stage in range(3)]  # weights on a rank of each kind of stage
-    stage_gradients = [gradient_bytes * stage_parameters[i_stage] / (replicas if gradients_sharded > 0 else 1) for i_stage in range(3)]  # their gradients
+    gradients_held = [stage_parameters[i_stage] / (replicas if gradients_sharded > 0 else 1) for i_stage in range(3)]  # weights whose gradients it holds
+    stage_gradients = [gradient_bytes_here * gradients_held[i_stage] for i_stage in range(3)]  # their gradients
     stage_logits = [[has_head[i_stage] * in_loss[i_phase] * tokens * (2 * element_size * hidden_size / sequence_split + loss_bytes * vocabulary_on_rank) for i_phase in range(4)] for i_stage in range(3)]  # logits, softmax and their gradient; what the final norm read and wrote
-    stage_optimizer = [optimizer_bytes * stage_parameters[i_stage] / (replicas if optimizer_sharded > 0 else 1) for i_stage in range(3)]  # their optimizer states
+    optimizer_bytes_here = optimizer_bytes * (1 - optimizer_away)  # of its states on the chip
+    states_held = [stage_parameters[i_stage] / (replicas if optimizer_sharded > 0 else 1) for i_stage in range(3)]  # weights whose optimizer states it holds
+    stage_optimizer = [optimizer_bytes_here * states_held[i_stage] for i_stage in range(3)]  # their optimizer states
     in_optimizer = [(0, 0, 0, 1,)[i_phase] for i_phase in range(4)]  # 1 in the optimizer step
-    stage_step_extra = [[in_optimizer[i_phase] * stage_parameters[i_stage] * step_extra_bytes / (replicas if optimizer_sharded > 0 else 1) for i_phase in range(4)] for i_stage in range(3)]  # held while the optimizer runs
+    step_extra_bytes_here = step_extra_bytes * (1 - optimizer_away)  # of it on the chip, while the optimizer runs
+    stage_step_extra = [[in_optimizer[i_phase] * states_held[i_stage] * step_extra_bytes_here for i_phase in range(4)] for i_stage in range(3)]  # held while the optimizer runs
+    weight_bytes_here = weight_bytes * (1 - weights_away)  # of a weight on the chip
     weight_versions = [max(1, pp - rank[i_stage]) if schedule == 15 else 2 if schedule == 16 else 1 for i_stage in range(3)]  # versions of its weights that a stage keeps for passes that are under way
-    stage_weights = [stage_parameters[i_stage] * weight_bytes * weight_versions[i_stage] / (replicas if weights_sharded > 0 else 1) for i_stage in range(3)]  # weights of a stage on a rank
+    weights_held = [stage_parameters[i_stage] * weight_versions[i_stage] / (replicas if weights_sharded > 0 else 1) for i_stage in range(3)]  # weights of a stage that a rank holds
+    stage_weights = [weight_bytes_here * weights_held[i_stage] for i_stage in range(3)]  # weights of a stage on a rank
     memory_use = [[stage_activations[i_stage][i_phase] + stage_buffers[i_stage][i_phase] + stage_gradients[i_stage] + stage_logits[i_stage][i_phase] + stage_optimizer[i_stage] + stage_step_extra[i_stage][i_phase] + stage_weights[i_stage] for i_phase in range(4)] for i_stage in range(3)]  # of a stage in a phase
     stage_peak = [max(memory_use[i_stage][i_phase] for i_phase in range(4)) for i_stage in range(3)]  # of a stage in its worst phase
     allocated = workspace_bytes + max(stage_peak[i_stage] for i_stage in range(3))  # peak of the worst stage
@@ -144,50 +158,14 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     memory_logits = max((stage_peak[i_stage], -i_stage, max((memory_use[i_stage][i_phase], -i_phase, stage_logits[i_stage][i_phase]) for i_phase in range(4))[2]) for i_stage in range(3))[2]  # logits and loss
     memory_buffers = max((stage_peak[i_stage], -i_stage, max((memory_use[i_stage][i_phase], -i_phase, stage_buffers[i_stage][i_phase]) for i_phase in range(4))[2]) for i_stage in range(3))[2]  # buffers
     memory_overhead = workspace_bytes  # workspaces of the libraries
-    accumulation_rate = memory_bandwidth * memory_share  # attained
-    accumulation_accumulation = accumulation_bytes * layer_parameters / accumulation_rate  # of one micro-batch's gradients
-    core_backward_pair = 10 * attention_backward_factor * head_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
-    core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
-    core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
-    core_merge = core_own_tokens * head_size * heads * micro_batch_size * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
-    core_seen = min(sequence_length, sequence_length)  # tokens that the last query sees
-    core_causal_pairs = core_seen * (sequence_length - core_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
-    core_earlier_tokens = sequence_length - core_own_tokens  # tokens before those of the last rank
-    core_earlier_seen = min(sequence_length, core_earlier_tokens)  # tokens that the last query sees
-    core_earlier_causal_pairs = core_earlier_seen * (core_earlier_tokens - core_earlier_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
-    core_rank_pairs = core_causal_pairs - core_earlier_causal_pairs if cp_type == 1 else core_causal_pairs / cp  # pairs of one head of tp and sequence on the slowest rank
-    core_pairs = core_rank_pairs * heads * micro_batch_size / tp  # query-key pairs on a rank
-    core_backward = core_backward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # five products and an exponential a pair
-    sliding_core_backward_pair = 10 * attention_backward_factor * head_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
-    sliding_core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
-    sliding_core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
-    sliding_core_merge = head_size * heads * micro_batch_size * sliding_core_own_tokens * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
-    sliding_core_seen = min(window if window > 0 else sequence_length, sequence_length)  # tokens that the last query sees
-    sliding_core_causal_pairs = sliding_core_seen * (sequence_length - sliding_core_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
-    sliding_core_earlier_tokens = sequence_length - sliding_core_own_tokens  # tokens before those of the last rank
-    sliding_core_earlier_seen = min(window if window > 0 else sequence_length, sliding_core_earlier_tokens)  # tokens that the last query sees
-    sliding_core_earlier_causal_pairs = sliding_core_earlier_seen * (sliding_core_earlier_tokens - sliding_core_earlier_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
-    sliding_core_rank_pairs = sliding_core_causal_pairs - sliding_core_earlier_causal_pairs if cp_type == 1 else sliding_core_causal_pairs / cp  # pairs of one head of tp and sequence on the slowest rank
-    sliding_core_pairs = heads * micro_batch_size * sliding_core_rank_pairs / tp  # query-key pairs on a rank
-    sliding_core_backward = launch_gap * sliding_core_kernels + sliding_core_backward_pair * sliding_core_pairs + sliding_core_merge * (ring_ranks - 1)  # five products and an exponential a pair
-    attention_layers = layers - layers_without_attention  # layers that attend
-    sliding_layers = attention_layers - (floor(attention_layers / window_every) if window_every > 1 else 0) if window > 0 else 0  # layers with a sliding window
-    sliding_share = sliding_layers / attention_layers  # share of the layers that slide
-    attention_backward = core_backward * (1 - sliding_share) + sliding_core_backward * sliding_share  # attention of the average layer, backward
-    between_rate = memory_bandwidth * memory_share / elementwise_traffic_factor  # of fused bytes
-    between_rotary = rotary_bytes * (kv_size + query_size) / tp  # a token, each way
-    between_backward = tokens * (between_rotary + ffn_size * (gated_activation_bytes_backward if gated_ffn > 0 else plain_activation_bytes_backward) / tp + hidden_bytes_backward * hidden_size / sequence_split) / between_rate  # the same, backward
-    products_features_in = [(hidden_size, query_size / tp, hidden_size, ffn_size / tp,)[i_matmul] for i_matmul in range(4)]  # input features on a rank
-    products_features_out = [((2 * kv_size + query_size) / tp, hidden_size, ffn_size * (gated_ffn + 1) / tp, hidden_size,)[i_matmul] for i_matmul in range(4)]  # output features on a rank: column-parallel into a block, whole out of it
-    products_product_work = [[2 * (products_features_in[i_matmul], products_features_out[i_matmul], tokens,)[i_part] * (tokens, tokens, products_features_out[i_matmul],)[i_part] * (products_features_out[i_matmul], products_features_in[i_matmul], products_features_in[i_matmul],)[i_part] for i_matmul in range(4)] for i_part in range(3)]  # a multiplication and an addition for each term
-    products_product_compute_time = [[products_product_work[i_part][i_matmul] / (matmul_share * peak) for i_matmul in range(4)] for i_part in range(3)]  # on the matrix units
-    products_product_traffic = [[element_size * ((products_features_in[i_matmul], products_features_out[i_matmul], tokens,)[i_part] * (products_features_out[i_matmul], products_features_in[i_matmul], products_features_in[i_matmul],)[i_part] + (products_features_in[i_matmul], products_features_out[i_matmul], tokens,)[i_part] * (tokens, tokens, products_features_out[i_matmul],)[i_part] + (tokens, tokens, products_features_out[i_matmul],)[i_part] * (products_features_out[i_matmul], products_features_in[i_matmul], products_features_in[i_matmul],)[i_part]) for i_matmul in range(4)] for i_part in range(3)]  # both operands and the result
-    products_product_memory_time = [[products_product_traffic[i_part][i_matmul] / (memory_bandwidth * memory_share) for i_matmul in range(4)] for i_part in range(3)]  # through memory
-    products_product_time = [[launch_gap + cbrt(products_product_compute_time[i_part][i_matmul] * products_product_compute_time[i_part][i_matmul] * products_product_compute_time[i_part][i_matmul] + products_product_memory_time[i_part][i_matmul] * products_product_memory_time[i_part][i_matmul] * products_product_memory_time[i_part][i_matmul]) for i_matmul in range(4)] for i_part in range(3)]  # one product
-    layer_products = [sum(products_product_time[i_part][i_matmul] for i_matmul in range(4)) for i_part in range(3)]  # all weight products of a layer
-    weight_gradient_compute = layer_products[2]  # gradients of the weights of a layer
-    matmul_backward = weight_gradient_compute + layer_products[1]  # weight products, backward
-    backward_compute = attention_backward + between_backward + matmul_backward  # a layer, backward, what is run again apart
+    host_states = [gradients_held[i_stage] * (gradient_bytes - gradient_bytes_here) + states_held[i_stage] * (optimizer_bytes - optimizer_bytes_here) + weights_held[i_stage] * (weight_bytes - weight_bytes_here) for i_stage in range(3)]  # states of a stage that its chip's host keeps
+    host_activations = [kept_layer * (layers_in_flight[i_stage] - layers_kept_here[i_stage]) for i_stage in range(3)]  # activations that it keeps
+    host_step_extra = [states_held[i_stage] * (step_extra_bytes - step_extra_bytes_here) for i_stage in range(3)]  # held there while the optimizer runs
+    states_in_memory = [host_step_extra[i_stage] + (0 if states_on_drives > 0 else host_states[i_stage]) for i_stage in range(3)]  # states in its memory
+    host_for_chip = max(host_activations[i_stage] + states_in_memory[i_stage] for i_stage in range(3))  # of the fullest stage
+    host_used = host_for_chip * host_set_aside * offload_chips  # memory of a host
+    drives_used = offload_chips * max(host_states[i_stage] for i_stage in range(3)) if states_on_drives > 0 else 0  # on the drives of a host
+    host_left = min(host_capacity - host_used, drive_capacity - drives_used)  # left of its memory, or of its drives where they have less; negative when it is short
     dcn_per_chip = dcn_bandwidth * dcn_links_per_host / chips_per_host  # a chip's fair share of its host's links
     dcn_out_of_slice = min(dcn_per_chip, host_link_bandwidth)  # what a chip can send to other slices
     heads_in_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
@@ -262,21 +240,8 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     kv_block_send_recv_direct_links = kv_block * kv_block_stride / kv_block_link  # the groups in between send over the same cables
     kv_block_send_recv_direct = kv_block_send_recv_direct_latency + max(kv_block_send_recv_direct_links, kv_block_send_recv_direct_dcn)  # one message a rank
     kv_block_send_recv = kv_block_send_recv_direct if kv_block_n > 1 else 0  # from each rank to the next, over the slowest link between
-    kv_gradient_block_ranks = round_x * round_y * round_z  # ranks in the group
-    kv_gradient_block_n = kv_gradient_block_ranks * round_slices  # ranks in the group
-    kv_gradient_block_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
-    kv_gradient_block_send_recv_direct_dcn = kv_gradient_block / kv_gradient_block_dcn if round_slices > 1 else 0  # to a rank of another slice
-    kv_gradient_block_x_used = 1 if round_x > 1 else 0  # 1 when the group spreads along the axis
-    kv_gradient_block_y_used = 1 if round_y > 1 else 0  # 1 when the group spreads along the axis
-    kv_gradient_block_z_used = 1 if round_z > 1 else 0  # 1 when the group spreads along the axis
-    kv_gradient_block_stride = max(kv_gradient_block_x_used * round_stride_x, kv_gradient_block_y_used * round_stride_y, kv_gradient_block_z_used * round_stride_z)  # cables to the farthest neighbour
-    kv_gradient_block_send_recv_direct_latency = launch_latency + max(hop_latency * kv_gradient_block_stride, dcn_latency if round_slices > 1 else 0)  # to the next rank of the axis, or one step between slices
-    kv_gradient_block_link = link_bandwidth * link_share  # what a link of the torus attains, one way
-    kv_gradient_block_send_recv_direct_links = kv_gradient_block * kv_gradient_block_stride / kv_gradient_block_link  # the groups in between send over the same cables
-    kv_gradient_block_send_recv_direct = kv_gradient_block_send_recv_direct_latency + max(kv_gradient_block_send_recv_direct_links, kv_gradient_block_send_recv_direct_dcn)  # one message a rank
-    kv_gradient_block_send_recv = kv_gradient_block_send_recv_direct if kv_gradient_block_n > 1 else 0  # from each rank to the next, over the slowest link between
-    context_ring_backward = kv_block_send_recv * (ring_ranks - 1) + kv_gradient_block_send_recv * ring_ranks  # the same, and r gradients
-    context_exchanged_backward = context_exchange + context_ring_backward  # of heads and round the ring, backward
+    context_ring_forward = kv_block_send_recv * (ring_ranks - 1)  # r - 1 blocks received
+    context_exchanged_forward = context_exchange + context_ring_forward  # of heads and round the ring, forward
     gathered_kv_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
     gathered_kv_ranks = cp_x * cp_y * cp_z  # ranks in the group
     gathered_kv_all_gather_across_all_gather_bandwidth = gathered_kv * (cp_slices - 1) / (cp_slices * gathered_kv_dcn * gathered_kv_ranks)  # each step passes one shard
@@ -315,84 +280,62 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     gathered_kv_all_gather_one_order = gathered_kv_all_gather_one_order_dcn + gathered_kv_all_gather_one_order_latency + gathered_kv_all_gather_one_order_links if gathered_kv_axes > 1 else inf  # one axis after the other; slices before or after
     gathered_kv_n = cp_slices * gathered_kv_ranks  # ranks in the group
     gathered_kv_all_gather = min(gathered_kv_all_gather_equal_split, gathered_kv_all_gather_one_order) if gathered_kv_n > 1 else 0  # by the fastest algorithm
-    gathered_kv_gradient_ranks = cp_x * cp_y * cp_z  # ranks in the group
-    gathered_kv_gradient_n = cp_slices * gathered_kv_gradient_ranks  # ranks in the group
-    gathered_kv_gradient_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
-    gathered_kv_gradient_reduce_scatter_across_all_gather_bandwidth = gathered_kv_gradient * (cp_slices - 1) / (cp_slices * gathered_kv_gradient_dcn * gathered_kv_gradient_ranks)  # each step passes one shard
-    gathered_kv_gradient_reduce_scatter_own_share = gathered_kv_gradient_reduce_scatter_across_all_gather_bandwidth  # each chip's own share between the slices
-    gathered_kv_gradient_reduce_scatter_equal_split_dcn = gathered_kv_gradient_reduce_scatter_own_share  # each chip's own share
-    gathered_kv_gradient_x_closed = cp_ring_x if cp_stride_x * cp_x > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    gathered_kv_gradient_x_hops = cp_stride_x * (floor(cp_x / 2) if gathered_kv_gradient_x_closed > 0 else cp_x - 1)  # cables to the farthest rank
-    gathered_kv_gradient_y_closed = cp_ring_y if cp_stride_y * cp_y > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    gathered_kv_gradient_y_hops = cp_stride_y * (floor(cp_y / 2) if gathered_kv_gradient_y_closed > 0 else cp_y - 1)  # cables to the farthest rank
-    gathered_kv_gradient_z_closed = cp_ring_z if cp_stride_z * cp_z > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    gathered_kv_gradient_z_hops = cp_stride_z * (floor(cp_z / 2) if gathered_kv_gradient_z_closed > 0 else cp_z - 1)  # cables to the farthest rank
-    gathered_kv_gradient_hops = gathered_kv_gradient_x_hops + gathered_kv_gradient_y_hops + gathered_kv_gradient_z_hops  # cables to the farthest rank
-    gathered_kv_gradient_reduce_scatter_across_all_gather_latency = dcn_latency * (cp_slices - 1)  # n - 1 steps
-    gathered_kv_gradient_reduce_scatter_start = gathered_kv_gradient_hops * hop_latency + gathered_kv_gradient_reduce_scatter_across_all_gather_latency + launch_latency  # hops inside the slices, steps between them
-    gathered_kv_gradient_reduce_scatter_equal_split_latency = gathered_kv_gradient_reduce_scatter_start  # hops inside the slices, steps between them
-    gathered_kv_gradient_x_used = 1 if cp_x > 1 else 0  # 1 when the group spreads along the axis
-    gathered_kv_gradient_y_used = 1 if cp_y > 1 else 0  # 1 when the group spreads along the axis
-    gathered_kv_gradient_z_used = 1 if cp_z > 1 else 0  # 1 when the group spreads along the axis
-    gathered_kv_gradient_axes = gathered_kv_gradient_x_used + gathered_kv_gradient_y_used + gathered_kv_gradient_z_used  # axes that the group spreads along
-    gathered_kv_gradient_before_x = (cp_y * cp_z + cp_z + 1) / 3 if gathered_kv_gradient_axes > 2 else (cp_y * cp_z + 1) / 2  # ranks that hold the same when X is taken, on average over the rotated orders
-    gathered_kv_gradient_before_y = (cp_x * cp_z + cp_x + 1) / 3 if gathered_kv_gradient_axes > 2 else (cp_x * cp_z + 1) / 2  # ranks that hold the same when Y is taken, on average over the rotated orders
-    gathered_kv_gradient_before_z = (cp_x * cp_y + cp_y + 1) / 3 if gathered_kv_gradient_axes > 2 else (cp_x * cp_y + 1) / 2  # ranks that hold the same when Z is taken, on average over the rotated orders
-    gathered_kv_gradient_x_shards = cp_stride_x * (cp_x - 1) / (gathered_kv_gradient_x_closed + 1)  # shards that each of its links carries in an all-gather
-    gathered_kv_gradient_y_shards = cp_stride_y * (cp_y - 1) / (gathered_kv_gradient_y_closed + 1)  # shards that each of its links carries in an all-gather
-    gathered_kv_gradient_z_shards = cp_stride_z * (cp_z - 1) / (gathered_kv_gradient_z_closed + 1)  # shards that each of its links carries in an all-gather
-    gathered_kv_gradient_even_load = max(gathered_kv_gradient_before_x * gathered_kv_gradient_x_shards, gathered_kv_gradient_before_y * gathered_kv_gradient_y_shards, gathered_kv_gradient_before_z * gathered_kv_gradient_z_shards) / gathered_kv_gradient_ranks  # payloads over a link in an all-gather, divided evenly over the rotated orders of axes
-    gathered_kv_gradient_link = link_bandwidth * link_share  # what a link of the torus attains, one way
-    gathered_kv_gradient_reduce_scatter_evenly_all_gather_bandwidth = gathered_kv_gradient * gathered_kv_gradient_even_load / gathered_kv_gradient_link  # what the busiest link carries
-    gathered_kv_gradient_reduce_scatter_equal_split_links = gathered_kv_gradient_reduce_scatter_evenly_all_gather_bandwidth  # what the busiest link carries
-    gathered_kv_gradient_reduce_scatter_equal_split = gathered_kv_gradient_reduce_scatter_equal_split_dcn + gathered_kv_gradient_reduce_scatter_equal_split_latency + gathered_kv_gradient_reduce_scatter_equal_split_links  # all axes at once, the payload divided evenly over their orders; slices before or after
-    gathered_kv_gradient_reduce_scatter_one_order_dcn = gathered_kv_gradient_reduce_scatter_own_share  # each chip's own share
-    gathered_kv_gradient_reduce_scatter_one_order_latency = gathered_kv_gradient_reduce_scatter_start  # hops inside the slices, steps between them
-    gathered_kv_gradient_ordered_load = min(cp_x * (cp_y * gathered_kv_gradient_z_shards + gathered_kv_gradient_y_shards) + gathered_kv_gradient_x_shards, cp_x * (cp_z * gathered_kv_gradient_y_shards + gathered_kv_gradient_z_shards) + gathered_kv_gradient_x_shards, cp_y * (cp_z * gathered_kv_gradient_x_shards + gathered_kv_gradient_z_shards) + gathered_kv_gradient_y_shards, cp_y * (cp_x * gathered_kv_gradient_z_shards + gathered_kv_gradient_x_shards) + gathered_kv_gradient_y_shards, cp_z * (cp_x * gathered_kv_gradient_y_shards + gathered_kv_gradient_x_shards) + gathered_kv_gradient_z_shards, cp_z * (cp_y * gathered_kv_gradient_x_shards + gathered_kv_gradient_y_shards) + gathered_kv_gradient_z_shards) / gathered_kv_gradient_ranks  # payloads over a link in an all-gather, axis after axis in the best order
-    gathered_kv_gradient_reduce_scatter_in_turn_all_gather_bandwidth = gathered_kv_gradient * gathered_kv_gradient_ordered_load / gathered_kv_gradient_link  # what the busiest link carries
-    gathered_kv_gradient_reduce_scatter_one_order_links = gathered_kv_gradient_reduce_scatter_in_turn_all_gather_bandwidth  # axis after axis
-    gathered_kv_gradient_reduce_scatter_one_order = gathered_kv_gradient_reduce_scatter_one_order_dcn + gathered_kv_gradient_reduce_scatter_one_order_latency + gathered_kv_gradient_reduce_scatter_one_order_links if gathered_kv_gradient_axes > 1 else inf  # one axis after the other; slices before or after
-    gathered_kv_gradient_reduce_scatter = min(gathered_kv_gradient_reduce_scatter_equal_split, gathered_kv_gradient_reduce_scatter_one_order) if gathered_kv_gradient_n > 1 else 0  # by the fastest algorithm
-    context_backward = gathered_kv_all_gather + gathered_kv_gradient_reduce_scatter if cp_type == 2 else context_exchanged_backward  # exchanges of a layer, backward: keys and values once more, and their gradients
+    context_forward = gathered_kv_all_gather if cp_type == 2 else context_exchanged_forward  # exchanges of a layer, forward
+    core_forward_pair = 1 / exponential_rate + 4 * head_size / (attention_share * peak)  # two products and an exponential
+    core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
+    core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
+    core_merge = core_own_tokens * head_size * heads * micro_batch_size * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
+    core_seen = min(sequence_length, sequence_length)  # tokens that the last query sees
+    core_causal_pairs = core_seen * (sequence_length - core_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    core_earlier_tokens = sequence_length - core_own_tokens  # tokens before those of the last rank
+    core_earlier_seen = min(sequence_length, core_earlier_tokens)  # tokens that the last query sees
+    core_earlier_causal_pairs = core_earlier_seen * (core_earlier_tokens - core_earlier_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    core_rank_pairs = core_causal_pairs - core_earlier_causal_pairs if cp_type == 1 else core_causal_pairs / cp  # pairs of one head of tp and sequence on the slowest rank
+    core_pairs = core_rank_pairs * heads * micro_batch_size / tp  # query-key pairs on a rank
+    core_forward = core_forward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # two products and an exponential a pair
+    sliding_core_forward_pair = 1 / exponential_rate + 4 * head_size / (attention_share * peak)  # two products and an exponential
+    sliding_core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
+    sliding_core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
+    sliding_core_merge = head_size * heads * micro_batch_size * sliding_core_own_tokens * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
+    sliding_core_seen = min(window if window > 0 else sequence_length, sequence_length)  # tokens that the last query sees
+    sliding_core_causal_pairs = sliding_core_seen * (sequence_length - sliding_core_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    sliding_core_earlier_tokens = sequence_length - sliding_core_own_tokens  # tokens before those of the last rank
+    sliding_core_earlier_seen = min(window if window > 0 else sequence_length, sliding_core_earlier_tokens)  # tokens that the last query sees
+    sliding_core_earlier_causal_pairs = sliding_core_earlier_seen * (sliding_core_earlier_tokens - sliding_core_earlier_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    sliding_core_rank_pairs = sliding_core_causal_pairs - sliding_core_earlier_causal_pairs if cp_type == 1 else sliding_core_causal_pairs / cp  # pairs of one head of tp and sequence on the slowest rank
+    sliding_core_pairs = heads * micro_batch_size * sliding_core_rank_pairs / tp  # query-key pairs on a rank
+    sliding_core_forward = launch_gap * sliding_core_kernels + sliding_core_forward_pair * sliding_core_pairs + sliding_core_merge * (ring_ranks - 1)  # two products and an exponential a pair
+    attention_layers = layers - layers_without_attention  # layers that attend
+    sliding_layers = attention_layers - (floor(attention_layers / window_every) if window_every > 1 else 0) if window > 0 else 0  # layers with a sliding window
+    sliding_share = sliding_layers / attention_layers  # share of the layers that slide
+    attention_forward = core_forward * (1 - sliding_share) + sliding_core_forward * sliding_share  # attention of the average layer, forward
     context_later_steps = max(ring_ranks - 1, 1)  # steps of the ring after the first
     core_own_seen = min(sequence_length, core_own_tokens)  # tokens that the last query sees
     core_own_causal_pairs = core_own_seen * (core_own_tokens - core_own_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
     core_first_pairs = core_own_causal_pairs if cp_type == 1 else core_rank_pairs if cp_type in {2, 3} else core_rank_pairs / ring_ranks  # of these, those among the tokens of the rank itself, which a ring begins with
-    core_first_backward = core_backward_pair * core_first_pairs * heads * micro_batch_size / tp + launch_gap  # the first step, backward
+    core_first_forward = core_first_pairs * core_forward_pair * heads * micro_batch_size / tp + launch_gap  # the first step, forward
     sliding_core_own_seen = min(window if window > 0 else sequence_length, sliding_core_own_tokens)  # tokens that the last query sees
     sliding_core_own_causal_pairs = sliding_core_own_seen * (sliding_core_own_tokens - sliding_core_own_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
     sliding_core_first_pairs = sliding_core_own_causal_pairs if cp_type == 1 else sliding_core_rank_pairs if cp_type in {2, 3} else sliding_core_rank_pairs / ring_ranks  # of these, those among the tokens of the rank itself, which a ring begins with
-    sliding_core_first_backward = heads * micro_batch_size * sliding_core_backward_pair * sliding_core_first_pairs / tp + launch_gap  # the first step, backward
-    first_backward = core_first_backward * (1 - sliding_share) + sliding_core_first_backward * sliding_share  # of this, what a context-parallel rank does with its own keys
-    context_later_backward = (attention_backward - first_backward) / context_later_steps  # one of them, backward
-    context_ring_hidden_backward = (ring_ranks - 2) * min(context_later_backward, kv_block_send_recv + kv_gradient_block_send_recv) + min(context_later_backward, kv_gradient_block_send_recv) + min(first_backward, kv_block_send_recv)  # the first step has no gradient to send yet, the last no keys; the last hop of a gradient shows
-    context_hidden_backward = 0 if cp_type in {2, 3} else context_ring_hidden_backward  # what can hide of them, backward
-    context_exposed_backward = context_backward - context_hidden_backward * cp_hidden_share  # what shows of them, backward
-    context_ring_forward = kv_block_send_recv * (ring_ranks - 1)  # r - 1 blocks received
-    context_exchanged_forward = context_exchange + context_ring_forward  # of heads and round the ring, forward
-    context_forward = gathered_kv_all_gather if cp_type == 2 else context_exchanged_forward  # exchanges of a layer, forward
-    core_forward_pair = 1 / exponential_rate + 4 * head_size / (attention_share * peak)  # two products and an exponential
-    core_forward = core_forward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # two products and an exponential a pair
-    sliding_core_forward_pair = 1 / exponential_rate + 4 * head_size / (attention_share * peak)  # two products and an exponential
-    sliding_core_forward = launch_gap * sliding_core_kernels + sliding_core_forward_pair * sliding_core_pairs + sliding_core_merge * (ring_ranks - 1)  # two products and an exponential a pair
-    attention_forward = core_forward * (1 - sliding_share) + sliding_core_forward * sliding_share  # attention of the average layer, forward
-    core_first_forward = core_first_pairs * core_forward_pair * heads * micro_batch_size / tp + launch_gap  # the first step, forward
     sliding_core_first_forward = heads * micro_batch_size * sliding_core_first_pairs * sliding_core_forward_pair / tp + launch_gap  # the first step, forward
     first_forward = core_first_forward * (1 - sliding_share) + sliding_core_first_forward * sliding_share  # of this, what a context-parallel rank does with its own keys
     context_later_forward = (attention_forward - first_forward) / context_later_steps  # one of them, forward
     context_ring_hidden_forward = (ring_ranks - 2) * min(context_later_forward, kv_block_send_recv) + min(first_forward, kv_block_send_recv)  # behind all steps but the last
     context_hidden_forward = 0 if cp_type in {2, 3} else context_ring_hidden_forward  # what can hide of them, forward
     context_exposed_forward = context_forward - context_hidden_forward * cp_hidden_share  # what shows of them, forward
-    between_activation = ffn_size * tokens * (gated_activation_bytes_forward if gated_ffn > 0 else plain_activation_bytes_forward) / (between_rate * tp)  # the activation of a layer alone, forward
-    between_norms = 4 * element_size * hidden_size * tokens / (between_rate * sequence_split)  # both norms of a layer alone, forward: each reads its input and writes its output
+    between_rate = memory_bandwidth * memory_share / elementwise_traffic_factor  # of fused bytes
+    between_rotary = rotary_bytes * (kv_size + query_size) / tp  # a token, each way
     between_forward = tokens * (between_rotary + ffn_size * (gated_activation_bytes_forward if gated_ffn > 0 else plain_activation_bytes_forward) / tp + hidden_bytes_forward * hidden_size / sequence_split) / between_rate  # norms, residuals, activation and rotary positions of a layer, forward
+    products_features_in = [(hidden_size, query_size / tp, hidden_size, ffn_size / tp,)[i_matmul] for i_matmul in range(4)]  # input features on a rank
+    products_features_out = [((2 * kv_size + query_size) / tp, hidden_size, ffn_size * (gated_ffn + 1) / tp, hidden_size,)[i_matmul] for i_matmul in range(4)]  # output features on a rank: column-parallel into a block, whole out of it
+    products_product_work = [[2 * (products_features_in[i_matmul], products_features_out[i_matmul], tokens,)[i_part] * (tokens, tokens, products_features_out[i_matmul],)[i_part] * (products_features_out[i_matmul], products_features_in[i_matmul], products_features_in[i_matmul],)[i_part] for i_matmul in range(4)] for i_part in range(3)]  # a multiplication and an addition for each term
+    products_product_compute_time = [[products_product_work[i_part][i_matmul] / (matmul_share * peak) for i_matmul in range(4)] for i_part in range(3)]  # on the matrix units
+    products_product_traffic = [[element_size * ((products_features_in[i_matmul], products_features_out[i_matmul], tokens,)[i_part] * (products_features_out[i_matmul], products_features_in[i_matmul], products_features_in[i_matmul],)[i_part] + (products_features_in[i_matmul], products_features_out[i_matmul], tokens,)[i_part] * (tokens, tokens, products_features_out[i_matmul],)[i_part] + (tokens, tokens, products_features_out[i_matmul],)[i_part] * (products_features_out[i_matmul], products_features_in[i_matmul], products_features_in[i_matmul],)[i_part]) for i_matmul in range(4)] for i_part in range(3)]  # both operands and the result
+    products_product_memory_time = [[products_product_traffic[i_part][i_matmul] / (memory_bandwidth * memory_share) for i_matmul in range(4)] for i_part in range(3)]  # through memory
+    products_product_time = [[launch_gap + cbrt(products_product_compute_time[i_part][i_matmul] * products_product_compute_time[i_part][i_matmul] * products_product_compute_time[i_part][i_matmul] + products_product_memory_time[i_part][i_matmul] * products_product_memory_time[i_part][i_matmul] * products_product_memory_time[i_part][i_matmul]) for i_matmul in range(4)] for i_part in range(3)]  # one product
+    layer_products = [sum(products_product_time[i_part][i_matmul] for i_matmul in range(4)) for i_part in range(3)]  # all weight products of a layer
     matmul_forward = layer_products[0]  # weight products, forward
     forward_compute = attention_forward + between_forward + matmul_forward  # a layer, forward
-    recomputed_products = [(kv_size / (2 * kv_size + query_size), 1, gated_ffn / 2, 0,)[i_matmul] for i_matmul in range(4)]  # share of each product that selective recomputation runs again: every second one
-    selective_compute = between_forward + sum(recomputed_products[i_matmul] * products_product_time[0][i_matmul] for i_matmul in range(4))  # what selective recomputation runs again in a layer
-    recomputed_compute = (0 if recompute == 0 else between_norms if recompute == 1 else between_activation if recompute == 2 else between_activation + between_norms if recompute == 3 else attention_forward if recompute == 4 else selective_compute if recompute == 5 else forward_compute) / recompute_every  # run again in the backward pass of the average layer
-    repeated_cp = (0 if recompute in {0, 1, 2, 3, 5} else 1) / recompute_every  # times that it repeats the context-parallel communication, which is part of the attention
-    repeated_tp = (0 if recompute in {0, 1, 2, 3, 4, 5} else 1) / recompute_every  # times that recomputation repeats the tensor-parallel communication of a layer's forward pass
     along_tp_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
     along_tp_ranks = tp_x * tp_y * tp_z  # ranks in the group
     hidden_state_bytes = element_size * hidden_size * tokens  # the hidden states of a micro-batch on a rank
@@ -462,11 +405,104 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     along_tp_reduce_scatter_one_order_links = along_tp_reduce_scatter_in_turn_all_gather_bandwidth  # axis after axis
     along_tp_reduce_scatter_one_order = along_tp_reduce_scatter_one_order_dcn + along_tp_reduce_scatter_one_order_latency + along_tp_reduce_scatter_one_order_links if along_tp_axes > 1 else inf  # one axis after the other; slices before or after
     along_tp_reduce_scatter = min(along_tp_reduce_scatter_equal_split, along_tp_reduce_scatter_one_order) if along_tp_n > 1 else 0  # by the fastest algorithm
-    tensor_backward = (2 * along_tp_all_reduce if sequence_parallel == 0 else 2 * (2 * along_tp_all_gather + along_tp_reduce_scatter)) if tp > 1 else 0  # communication of a layer, backward
-    tensor_exposed_backward = tensor_backward - tp_hidden_share * min(tensor_backward, backward_compute)  # what shows of it, backward
     tensor_forward = (2 * along_tp_all_reduce if sequence_parallel == 0 else 2 * (along_tp_all_gather + along_tp_reduce_scatter)) if tp > 1 else 0  # communication of a layer, forward
     tensor_exposed_forward = tensor_forward - tp_hidden_share * min(tensor_forward, forward_compute)  # what shows of it, forward
-    layer_backward = accumulation_accumulation + backward_compute + context_exposed_backward + context_exposed_forward * repeated_cp + recomputed_compute + repeated_tp * tensor_exposed_forward + tensor_exposed_backward  # a layer, backward, before FSDP
+    forward_alone = context_exposed_forward + forward_compute + tensor_exposed_forward  # a layer, forward, before FSDP and what its host adds
+    host_activations_away = 0 if offload in {0, 1, 2} else 1  # 1 when activations are
+    host_host_per_chip = min(offload_link_bandwidth, offload_memory_bandwidth / offload_chips)  # between host and one chip
+    host_layer_activations = host_activations_away * kept_layer / host_host_per_chip  # a layer's activations out or back in
+    host_states_bandwidth = min(host_host_per_chip, offload_drive_bandwidth / offload_chips) if states_on_drives > 0 else host_host_per_chip  # between a chip and where its states are
+    host_weights_away = 0 if offload in {0, 1, 3, 4} else 1  # 1 when weights are
+    host_layer_fetch = element_size * host_weights_away * layer_parameters / (host_states_bandwidth * (replicas if weights_sharded > 0 else 1))  # a rank's part of a layer's weights into the chip
+    host_copied_forward = host_layer_activations + host_layer_fetch  # copies of a layer and micro-batch, forward
+    host_needed_forward = host_copied_forward * host_host_per_chip / forward_alone  # bandwidth of a chip with which the copies of a layer hide, forward
+    accumulation_rate = memory_bandwidth * memory_share  # attained
+    accumulation_accumulation = accumulation_bytes * layer_parameters / accumulation_rate  # of one micro-batch's gradients
+    core_backward_pair = 10 * attention_backward_factor * head_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
+    core_backward = core_backward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # five products and an exponential a pair
+    sliding_core_backward_pair = 10 * attention_backward_factor * head_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
+    sliding_core_backward = launch_gap * sliding_core_kernels + sliding_core_backward_pair * sliding_core_pairs + sliding_core_merge * (ring_ranks - 1)  # five products and an exponential a pair
+    attention_backward = core_backward * (1 - sliding_share) + sliding_core_backward * sliding_share  # attention of the average layer, backward
+    between_backward = tokens * (between_rotary + ffn_size * (gated_activation_bytes_backward if gated_ffn > 0 else plain_activation_bytes_backward) / tp + hidden_bytes_backward * hidden_size / sequence_split) / between_rate  # the same, backward
+    weight_gradient_compute = layer_products[2]  # gradients of the weights of a layer
+    matmul_backward = weight_gradient_compute + layer_products[1]  # weight products, backward
+    backward_compute = attention_backward + between_backward + matmul_backward  # a layer, backward, what is run again apart
+    kv_gradient_block_ranks = round_x * round_y * round_z  # ranks in the group
+    kv_gradient_block_n = kv_gradient_block_ranks * round_slices  # ranks in the group
+    kv_gradient_block_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
+    kv_gradient_block_send_recv_direct_dcn = kv_gradient_block / kv_gradient_block_dcn if round_slices > 1 else 0  # to a rank of another slice
+    kv_gradient_block_x_used = 1 if round_x > 1 else 0  # 1 when the group spreads along the axis
+    kv_gradient_block_y_used = 1 if round_y > 1 else 0  # 1 when the group spreads along the axis
+    kv_gradient_block_z_used = 1 if round_z > 1 else 0  # 1 when the group spreads along the axis
+    kv_gradient_block_stride = max(kv_gradient_block_x_used * round_stride_x, kv_gradient_block_y_used * round_stride_y, kv_gradient_block_z_used * round_stride_z)  # cables to the farthest neighbour
+    kv_gradient_block_send_recv_direct_latency = launch_latency + max(hop_latency * kv_gradient_block_stride, dcn_latency if round_slices > 1 else 0)  # to the next rank of the axis, or one step between slices
+    kv_gradient_block_link = link_bandwidth * link_share  # what a link of the torus attains, one way
+    kv_gradient_block_send_recv_direct_links = kv_gradient_block * kv_gradient_block_stride / kv_gradient_block_link  # the groups in between send over the same cables
+    kv_gradient_block_send_recv_direct = kv_gradient_block_send_recv_direct_latency + max(kv_gradient_block_send_recv_direct_links, kv_gradient_block_send_recv_direct_dcn)  # one message a rank
+    kv_gradient_block_send_recv = kv_gradient_block_send_recv_direct if kv_gradient_block_n > 1 else 0  # from each rank to the next, over the slowest link between
+    context_ring_backward = kv_block_send_recv * (ring_ranks - 1) + kv_gradient_block_send_recv * ring_ranks  # the same, and r gradients
+    context_exchanged_backward = context_exchange + context_ring_backward  # of heads and round the ring, backward
+    gathered_kv_gradient_ranks = cp_x * cp_y * cp_z  # ranks in the group
+    gathered_kv_gradient_n = cp_slices * gathered_kv_gradient_ranks  # ranks in the group
+    gathered_kv_gradient_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
+    gathered_kv_gradient_reduce_scatter_across_all_gather_bandwidth = gathered_kv_gradient * (cp_slices - 1) / (cp_slices * gathered_kv_gradient_dcn * gathered_kv_gradient_ranks)  # each step passes one shard
+    gathered_kv_gradient_reduce_scatter_own_share = gathered_kv_gradient_reduce_scatter_across_all_gather_bandwidth  # each chip's own share between the slices
+    gathered_kv_gradient_reduce_scatter_equal_split_dcn = gathered_kv_gradient_reduce_scatter_own_share  # each chip's own share
+    gathered_kv_gradient_x_closed = cp_ring_x if cp_stride_x * cp_x > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    gathered_kv_gradient_x_hops = cp_stride_x * (floor(cp_x / 2) if gathered_kv_gradient_x_closed > 0 else cp_x - 1)  # cables to the farthest rank
+    gathered_kv_gradient_y_closed = cp_ring_y if cp_stride_y * cp_y > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    gathered_kv_gradient_y_hops = cp_stride_y * (floor(cp_y / 2) if gathered_kv_gradient_y_closed > 0 else cp_y - 1)  # cables to the farthest rank
+    gathered_kv_gradient_z_closed = cp_ring_z if cp_stride_z * cp_z > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    gathered_kv_gradient_z_hops = cp_stride_z * (floor(cp_z / 2) if gathered_kv_gradient_z_closed > 0 else cp_z - 1)  # cables to the farthest rank
+    gathered_kv_gradient_hops = gathered_kv_gradient_x_hops + gathered_kv_gradient_y_hops + gathered_kv_gradient_z_hops  # cables to the farthest rank
+    gathered_kv_gradient_reduce_scatter_across_all_gather_latency = dcn_latency * (cp_slices - 1)  # n - 1 steps
+    gathered_kv_gradient_reduce_scatter_start = gathered_kv_gradient_hops * hop_latency + gathered_kv_gradient_reduce_scatter_across_all_gather_latency + launch_latency  # hops inside the slices, steps between them
+    gathered_kv_gradient_reduce_scatter_equal_split_latency = gathered_kv_gradient_reduce_scatter_start  # hops inside the slices, steps between them
+    gathered_kv_gradient_x_used = 1 if cp_x > 1 else 0  # 1 when the group spreads along the axis
+    gathered_kv_gradient_y_used = 1 if cp_y > 1 else 0  # 1 when the group spreads along the axis
+    gathered_kv_gradient_z_used = 1 if cp_z > 1 else 0  # 1 when the group spreads along the axis
+    gathered_kv_gradient_axes = gathered_kv_gradient_x_used + gathered_kv_gradient_y_used + gathered_kv_gradient_z_used  # axes that the group spreads along
+    gathered_kv_gradient_before_x = (cp_y * cp_z + cp_z + 1) / 3 if gathered_kv_gradient_axes > 2 else (cp_y * cp_z + 1) / 2  # ranks that hold the same when X is taken, on average over the rotated orders
+    gathered_kv_gradient_before_y = (cp_x * cp_z + cp_x + 1) / 3 if gathered_kv_gradient_axes > 2 else (cp_x * cp_z + 1) / 2  # ranks that hold the same when Y is taken, on average over the rotated orders
+    gathered_kv_gradient_before_z = (cp_x * cp_y + cp_y + 1) / 3 if gathered_kv_gradient_axes > 2 else (cp_x * cp_y + 1) / 2  # ranks that hold the same when Z is taken, on average over the rotated orders
+    gathered_kv_gradient_x_shards = cp_stride_x * (cp_x - 1) / (gathered_kv_gradient_x_closed + 1)  # shards that each of its links carries in an all-gather
+    gathered_kv_gradient_y_shards = cp_stride_y * (cp_y - 1) / (gathered_kv_gradient_y_closed + 1)  # shards that each of its links carries in an all-gather
+    gathered_kv_gradient_z_shards = cp_stride_z * (cp_z - 1) / (gathered_kv_gradient_z_closed + 1)  # shards that each of its links carries in an all-gather
+    gathered_kv_gradient_even_load = max(gathered_kv_gradient_before_x * gathered_kv_gradient_x_shards, gathered_kv_gradient_before_y * gathered_kv_gradient_y_shards, gathered_kv_gradient_before_z * gathered_kv_gradient_z_shards) / gathered_kv_gradient_ranks  # payloads over a link in an all-gather, divided evenly over the rotated orders of axes
+    gathered_kv_gradient_link = link_bandwidth * link_share  # what a link of the torus attains, one way
+    gathered_kv_gradient_reduce_scatter_evenly_all_gather_bandwidth = gathered_kv_gradient * gathered_kv_gradient_even_load / gathered_kv_gradient_link  # what the busiest link carries
+    gathered_kv_gradient_reduce_scatter_equal_split_links = gathered_kv_gradient_reduce_scatter_evenly_all_gather_bandwidth  # what the busiest link carries
+    gathered_kv_gradient_reduce_scatter_equal_split = gathered_kv_gradient_reduce_scatter_equal_split_dcn + gathered_kv_gradient_reduce_scatter_equal_split_latency + gathered_kv_gradient_reduce_scatter_equal_split_links  # all axes at once, the payload divided evenly over their orders; slices before or after
+    gathered_kv_gradient_reduce_scatter_one_order_dcn = gathered_kv_gradient_reduce_scatter_own_share  # each chip's own share
+    gathered_kv_gradient_reduce_scatter_one_order_latency = gathered_kv_gradient_reduce_scatter_start  # hops inside the slices, steps between them
+    gathered_kv_gradient_ordered_load = min(cp_x * (cp_y * gathered_kv_gradient_z_shards + gathered_kv_gradient_y_shards) + gathered_kv_gradient_x_shards, cp_x * (cp_z * gathered_kv_gradient_y_shards + gathered_kv_gradient_z_shards) + gathered_kv_gradient_x_shards, cp_y * (cp_z * gathered_kv_gradient_x_shards + gathered_kv_gradient_z_shards) + gathered_kv_gradient_y_shards, cp_y * (cp_x * gathered_kv_gradient_z_shards + gathered_kv_gradient_x_shards) + gathered_kv_gradient_y_shards, cp_z * (cp_x * gathered_kv_gradient_y_shards + gathered_kv_gradient_x_shards) + gathered_kv_gradient_z_shards, cp_z * (cp_y * gathered_kv_gradient_x_shards + gathered_kv_gradient_y_shards) + gathered_kv_gradient_z_shards) / gathered_kv_gradient_ranks  # payloads over a link in an all-gather, axis after axis in the best order
+    gathered_kv_gradient_reduce_scatter_in_turn_all_gather_bandwidth = gathered_kv_gradient * gathered_kv_gradient_ordered_load / gathered_kv_gradient_link  # what the busiest link carries
+    gathered_kv_gradient_reduce_scatter_one_order_links = gathered_kv_gradient_reduce_scatter_in_turn_all_gather_bandwidth  # axis after axis
+    gathered_kv_gradient_reduce_scatter_one_order = gathered_kv_gradient_reduce_scatter_one_order_dcn + gathered_kv_gradient_reduce_scatter_one_order_latency + gathered_kv_gradient_reduce_scatter_one_order_links if gathered_kv_gradient_axes > 1 else inf  # one axis after the other; slices before or after
+    gathered_kv_gradient_reduce_scatter = min(gathered_kv_gradient_reduce_scatter_equal_split, gathered_kv_gradient_reduce_scatter_one_order) if gathered_kv_gradient_n > 1 else 0  # by the fastest algorithm
+    context_backward = gathered_kv_all_gather + gathered_kv_gradient_reduce_scatter if cp_type == 2 else context_exchanged_backward  # exchanges of a layer, backward: keys and values once more, and their gradients
+    core_first_backward = core_backward_pair * core_first_pairs * heads * micro_batch_size / tp + launch_gap  # the first step, backward
+    sliding_core_first_backward = heads * micro_batch_size * sliding_core_backward_pair * sliding_core_first_pairs / tp + launch_gap  # the first step, backward
+    first_backward = core_first_backward * (1 - sliding_share) + sliding_core_first_backward * sliding_share  # of this, what a context-parallel rank does with its own keys
+    context_later_backward = (attention_backward - first_backward) / context_later_steps  # one of them, backward
+    context_ring_hidden_backward = (ring_ranks - 2) * min(context_later_backward, kv_block_send_recv + kv_gradient_block_send_recv) + min(context_later_backward, kv_gradient_block_send_recv) + min(first_backward, kv_block_send_recv)  # the first step has no gradient to send yet, the last no keys; the last hop of a gradient shows
+    context_hidden_backward = 0 if cp_type in {2, 3} else context_ring_hidden_backward  # what can hide of them, backward
+    context_exposed_backward = context_backward - context_hidden_backward * cp_hidden_share  # what shows of them, backward
+    between_activation = ffn_size * tokens * (gated_activation_bytes_forward if gated_ffn > 0 else plain_activation_bytes_forward) / (between_rate * tp)  # the activation of a layer alone, forward
+    between_norms = 4 * element_size * hidden_size * tokens / (between_rate * sequence_split)  # both norms of a layer alone, forward: each reads its input and writes its output
+    recomputed_products = [(kv_size / (2 * kv_size + query_size), 1, gated_ffn / 2, 0,)[i_matmul] for i_matmul in range(4)]  # share of each product that selective recomputation runs again: every second one
+    selective_compute = between_forward + sum(recomputed_products[i_matmul] * products_product_time[0][i_matmul] for i_matmul in range(4))  # what selective recomputation runs again in a layer
+    recomputed_compute = (0 if recompute == 0 else between_norms if recompute == 1 else between_activation if recompute == 2 else between_activation + between_norms if recompute == 3 else attention_forward if recompute == 4 else selective_compute if recompute == 5 else forward_compute) / recompute_every  # run again in the backward pass of the average layer
+    repeated_cp = (0 if recompute in {0, 1, 2, 3, 5} else 1) / recompute_every  # times that it repeats the context-parallel communication, which is part of the attention
+    repeated_tp = (0 if recompute in {0, 1, 2, 3, 4, 5} else 1) / recompute_every  # times that recomputation repeats the tensor-parallel communication of a layer's forward pass
+    tensor_backward = (2 * along_tp_all_reduce if sequence_parallel == 0 else 2 * (2 * along_tp_all_gather + along_tp_reduce_scatter)) if tp > 1 else 0  # communication of a layer, backward
+    tensor_exposed_backward = tensor_backward - tp_hidden_share * min(tensor_backward, backward_compute)  # what shows of it, backward
+    backward_alone = accumulation_accumulation + backward_compute + context_exposed_backward + context_exposed_forward * repeated_cp + recomputed_compute + repeated_tp * tensor_exposed_forward + tensor_exposed_backward  # a layer, backward, before FSDP and what its host adds
+    host_layer_gradient = element_size * host_weights_away * layer_parameters / (host_states_bandwidth * (replicas if weights_sharded > 0 else 1))  # a rank's part of a layer's gradients out of it
+    host_copied_backward = host_layer_activations + host_layer_fetch + host_layer_gradient  # copies of a layer and micro-batch, backward; what is run again uses the same weights
+    host_needed_backward = host_copied_backward * host_host_per_chip / backward_alone  # bandwidth of a chip with which they hide, backward
+    host_exposed_backward = host_copied_backward - host_hidden_share * min(host_copied_backward, backward_alone)  # what shows, backward
+    layer_backward = backward_alone + host_exposed_backward  # a layer, backward, before FSDP
     mean_layers = layers / pp  # layers of the average stage
     gradients_of_stage_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
     replicas_x = cp_x * dp_x  # ranks with the same weights along X
@@ -540,7 +576,8 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     sync_gradient = 0 if weights_sharded > 0 else sync_one_reduction * sync_scatters  # reductions of a step
     sync_least_gradient = sync_gradient - sync_gradient_behind_group  # what would show then
     sync_exposed_gradient = sync_last_gradient / virtual_stages + sync_least_gradient  # what shows of the reductions: the chunk that is computed last has no group behind it
-    layer_forward = context_exposed_forward + forward_compute + tensor_exposed_forward  # a layer, forward, before FSDP
+    host_exposed_forward = host_copied_forward - host_hidden_share * min(host_copied_forward, forward_alone)  # what shows of them: the next layer's overlap this one
+    layer_forward = forward_alone + host_exposed_forward  # a layer, forward, before FSDP
     weights_of_stage_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
     weights_of_stage_ranks = replicas_x * replicas_y * replicas_z  # ranks in the group
     weights_of_stage_all_gather_across_all_gather_bandwidth = element_size * heaviest_stage * (replicas_slices - 1) / (replicas_slices * weights_of_stage_dcn * weights_of_stage_ranks)  # each step passes one shard
@@ -586,10 +623,6 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     sync_least_weight = sync_weight - sync_weight_behind_group  # what would show then
     sync_exposed_weight = sync_first_weight / virtual_stages + sync_least_weight  # what shows of the gather: the chunk that is computed first has no group before it
     exposed_sync = sync_exposed_gradient + sync_exposed_weight  # gradient and weight traffic that shows
-    accumulation_orthogonalisation = 6 * heaviest_stage * hidden_size * orthogonalisation_steps / (matmul_share * peak * (replicas if optimizer_sharded > 0 else 1))  # making the update of each matrix orthogonal: three products a step
-    accumulation_update = accumulation_orthogonalisation + (copy_bytes * (0 if weights_sharded > 0 else heaviest_stage) + heaviest_stage * update_bytes / (replicas if optimizer_sharded > 0 else 1)) / accumulation_rate  # one optimizer step
-    updates = micro_batches if schedule == 15 else 1  # times that the optimizer runs in a step
-    optimizer = accumulation_update * updates  # of the optimizer in a step
     head_work = [2 * (hidden_size, vocabulary_on_rank, tokens,)[i_part] * (tokens, tokens, vocabulary_on_rank,)[i_part] * (vocabulary_on_rank, hidden_size, hidden_size,)[i_part] for i_part in range(3)]  # a multiplication and an addition for each term
     head_compute_time = [head_work[i_part] / (matmul_share * peak) for i_part in range(3)]  # on the matrix units
     head_traffic = [element_size * ((hidden_size, vocabulary_on_rank, tokens,)[i_part] * (tokens, tokens, vocabulary_on_rank,)[i_part] + (hidden_size, vocabulary_on_rank, tokens,)[i_part] * (vocabulary_on_rank, hidden_size, hidden_size,)[i_part] + (tokens, tokens, vocabulary_on_rank,)[i_part] * (vocabulary_on_rank, hidden_size, hidden_size,)[i_part]) for i_part in range(3)]  # both operands and the result
@@ -817,7 +850,21 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     pipeline_stall = 0 if messages_block > 0 else (pipeline_stalls * (pipeline_stalled_chunk - pipeline_chunk) if along_pp_send_recv > pipeline_chunk_cover else 0)  # steady state of interleaving waiting for messages
     pipeline_sends = along_pp_send_recv * pipeline_send_count + pipeline_stall  # messages that show
     pipeline_total = pipeline_bubble + pipeline_busy + pipeline_sends  # all micro-batches through the pipeline
-    step_time = exposed_sync + optimizer + pipeline_total + step_overhead  # one optimizer step
+    host_optimizer_away = 0 if offload in {0, 3} else 1  # 1 when optimizer states are kept by the host and updated there
+    owned_parameters = heaviest_stage / (replicas if optimizer_sharded > 0 else 1)  # weights of which a rank has the optimizer state, on the chip or with its host
+    host_weights_in = 0 if host_weights_away > 0 else element_size * host_optimizer_away * owned_parameters / host_host_per_chip  # updated weights back
+    host_exposed_in = host_weights_in - host_hidden_share * min(host_weights_in, forward_alone * mean_layers)  # what shows of the weights, behind the next forward
+    host_gradients_out = 0 if host_weights_away > 0 else element_size * host_optimizer_away * owned_parameters * (micro_batches if gradients_sharded > 0 else 1) / host_host_per_chip  # gradients of a step to the host
+    host_exposed_out = host_gradients_out - host_hidden_share * min(host_gradients_out, backward_alone * mean_layers * (micro_batches if gradients_sharded > 0 else 1))  # what shows of the gradients: they overlap the backward passes in which they are reduced
+    host_on_drives_drive_update = host_drive_traffic * offload_chips * owned_parameters / offload_drive_bandwidth  # the least that an optimizer step takes
+    host_host_update = host_optimizer_away * max(host_update_traffic * offload_chips * owned_parameters / offload_memory_bandwidth, host_on_drives_drive_update if states_on_drives > 0 else 0)  # Adam on the host for the parts of all its chips, bound by its memory, or by its drives
+    host_exposed_update = host_exposed_in + host_exposed_out + host_host_update  # what shows of the optimizer on the host
+    accumulation_orthogonalisation = 6 * hidden_size * orthogonalisation_steps * owned_parameters * (1 - optimizer_away) / (matmul_share * peak)  # making the update of each matrix orthogonal: three products a step
+    accumulation_update = accumulation_orthogonalisation + (copy_bytes * (0 if weights_sharded > 0 else heaviest_stage) + owned_parameters * update_bytes * (1 - optimizer_away)) / accumulation_rate  # one optimizer step
+    updates = micro_batches if schedule == 15 else 1  # times that the optimizer runs in a step
+    optimizer = accumulation_update * updates  # of the optimizer in a step
+    updating = host_exposed_update + optimizer  # of the optimizer, on the chip and on the host
+    step_time = exposed_sync + pipeline_total + step_overhead + updating  # one optimizer step
     head_is_slowest = 1 if head_stage_time >= full_stage_time else 0  # 1 when the stage with the head is
     slowest_layers = head_layers if head_is_slowest > 0 else most_layers  # layers of the slowest stage
     layer_passes = micro_batches * slowest_layers  # layers that the slowest stage runs in a step
@@ -833,6 +880,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     time_dp = exposed_sync  # gradient and weight traffic
     time_bubble = pipeline_bubble  # pipeline bubble
     time_optimizer = optimizer  # optimizer
+    time_offload = host_exposed_update + layer_passes * (host_exposed_backward + host_exposed_forward)  # copies between chip and host, and the update on the host
     time_other = step_overhead  # data, logging, clipping
     total_tp = layer_passes * (tensor_backward + tensor_forward * (repeated_tp + 1))  # tensor-parallel traffic, hidden or not
     total_cp = layer_passes * (context_backward + context_forward * (repeated_cp + 1))  # context-parallel traffic, hidden or not

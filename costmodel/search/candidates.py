@@ -6,7 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from costmodel.generated import labels
-from costmodel.search.layout import CONTEXTS, FOLDED, RECOMPUTE, SCHEDULES, Layout, recomputed
+from costmodel.search.layout import (
+    CONTEXTS,
+    DRIVES,
+    FOLDED,
+    OFFLOADS,
+    RECOMPUTE,
+    SCHEDULES,
+    Layout,
+    on_drives,
+    recomputed,
+)
 
 MOST_MICRO_BATCH = 64
 MOST_CHUNKS = 16
@@ -28,6 +38,12 @@ communication of experts hides; pipedream's change the mathematics."""
 TRIED_RECOMPUTE = ("none", "light", "selective", "full")
 """What `plan` tries of recomputation, each for less memory and more time. norms and mlp-product are halves of light, and attention
 saves next to nothing where the kernel is fused."""
+
+OFFLOADS_TO = {
+    "host": OFFLOADS,
+    "nvme": (*OFFLOADS, *(label + DRIVES for label in OFFLOADS if "optimizer" in label)),
+}
+"""What `plan --offload` tries: what hosts can keep in their memory, and with states on their drives too."""
 
 ASYNCHRONOUS = labels.SCHEDULES["asynchronous"]
 """Schedules whose gradients are those of older weights."""
@@ -71,6 +87,7 @@ class Candidates:
     """What else is said of the stages, one a schedule; what is usual when left out."""
     cp_types: tuple[str, ...] = CONTEXTS[:1]
     most_cp: int = 1
+    offloads: tuple[str, ...] = OFFLOADS[:1]
 
     @property
     def rows(self) -> list[tuple[str, int, Stages]]:
@@ -100,14 +117,20 @@ class Candidates:
             len(self.recomputes),
             len(self.sequence_parallel),
             len(self.cp_types),
+            len(self.offloads),
         )
+
+    @property
+    def hosted(self) -> bool:
+        """Whether hosts may keep something."""
+        return self.offloads != OFFLOADS[:1]
 
     @property
     def limits(self) -> dict[str, int]:
         """The largest degrees that are tried."""
         return {**LIMITS, "cp": self.most_cp}
 
-    def inputs(self) -> dict[str, Sequence[float]]:
+    def inputs(self) -> dict[str, Sequence[float] | float]:
         """The inputs of the equations that vary along the product axes."""
         return {
             "micro_batch_size": self.micro_batches,
@@ -122,11 +145,14 @@ class Candidates:
             "recompute_every": [recomputed(recompute)[1] for recompute in self.recomputes],
             "sequence_parallel": [int(on) for on in self.sequence_parallel],
             "cp_type": [CONTEXTS.index(kind) for kind in self.cp_types],
+            "offload": [OFFLOADS.index(offload.removesuffix(DRIVES)) for offload in self.offloads],
+            "states_on_drives": [float(on_drives(offload)) for offload in self.offloads],
+            **({} if self.hosted else labels.ALONE),
         }
 
     def layout(self, index: Sequence[int], degrees: Mapping[str, float], placement: str) -> Layout:
         """The layout at one point of the product axes, with its degrees."""
-        micro_batch, schedule, zero, recompute, sequence, context = index
+        micro_batch, schedule, zero, recompute, sequence, context, offload = index
         label, chunks, said = self.rows[schedule]
         return Layout(
             tp=int(degrees["tp"]),
@@ -138,6 +164,7 @@ class Candidates:
             zero=self.zeros[zero],
             sequence_parallel=self.sequence_parallel[sequence],
             cp_type=self.cp_types[context],
+            offload=self.offloads[offload],
             recompute=self.recomputes[recompute],
             schedule=label,
             placement=placement,
@@ -154,6 +181,7 @@ def candidates(
     sequence_length: int,
     schedules: Sequence[str] = TRIED,
     recomputes: Sequence[str] = TRIED_RECOMPUTE,
+    offloads: Sequence[str] = OFFLOADS[:1],
 ) -> Candidates:
     """What is worth trying for a model of so many layers and a batch of so many sequences of that length, with these schedules."""
     micro_batches = tuple(
@@ -172,7 +200,13 @@ def candidates(
         recomputes=tuple(recomputes),
         cp_types=SEARCHED_CONTEXTS if most_cp > 1 else CONTEXTS[:1],
         most_cp=most_cp,
+        offloads=tuple(offloads),
     )
+
+
+def with_host(layout: Layout) -> Candidates:
+    """The layout with each thing that a host can keep in its memory, and each stage of ZeRO."""
+    return replace(only(layout), zeros=(0, 1, 2, 3), offloads=OFFLOADS)
 
 
 def only(layout: Layout) -> Candidates:
@@ -186,6 +220,7 @@ def only(layout: Layout) -> Candidates:
         stages=(Stages.of(layout),),
         cp_types=(layout.cp_type,),
         most_cp=layout.cp,
+        offloads=(layout.offload,),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -26,7 +26,7 @@ def inputs(workload: Workload, layout: Layout, catalog: Catalog, overlap: Overla
     return {
         **scalar_inputs(workload, catalog, overlap),
         **members(layout.placement, degrees, workload.machine),
-        **{name: values[0] for name, values in only(layout).inputs().items()},
+        **{name: rows[0] for name, rows in only(layout).inputs().items() if isinstance(rows, Sequence)},
     }
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DEGREES = ("tp", "cp", "pp", "dp")
 THREADS = 4
-PRODUCT_AXES = 6  # of the candidates; the axes inside a layer, a stage or a step are reduced by then
+PRODUCT_AXES = 7  # of the candidates; the axes inside a layer, a stage or a step are reduced by then
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,15 @@ class Grid:
     allocated: Array
     device_used: Array
     legal: NDArray[np.bool_]
+    host_left: Array
     broken: dict[str, int]
     searched: int
     evaluated: int
 
     @property
     def fits(self) -> NDArray[np.bool_]:
-        """Where a layout is legal and surely fits the memory."""
-        return self.legal & (self.device_used <= self.capacity)
+        """Where a layout is legal and surely fits the memory, of the chip and of its host."""
+        return self.legal & (self.device_used <= self.capacity) & (self.host_left >= 0)
 
     @property
     def capacity(self) -> float:
@@ -143,7 +144,7 @@ def search(
     """
     import numpy as np
 
-    module = generated(workload)
+    module = generated(workload, candidates)
     placed = reached(placement, workload.machine, limits=candidates.limits, all_levels=all_levels)
     inputs = {**scalar_inputs(workload, catalog), **candidates.inputs()}
     possible, broken = _judged(placed, inputs, candidates.shape)
@@ -164,6 +165,7 @@ def search(
         allocated=np.broadcast_to(_squeezed(run.values["allocated"]), shape),
         device_used=np.broadcast_to(_squeezed(run.values["device_used"]), shape),
         legal=legal,
+        host_left=_host_left(candidates, placed, inputs, order, rows_of),
         broken=broken,
         searched=int(np.prod(candidates.shape)) * len(placed),
         evaluated=int(np.prod(candidates.shape)) * table.size,
@@ -180,9 +182,10 @@ def fastest(
     """The layout on the fastest of these rows of a table of placements, all of which have its degrees."""
     import numpy as np
 
-    module = generated(workload)
+    alone = only(layout)
+    module = generated(workload, alone)
     table = Table({name: placed.columns[name][rows] for name in module.LEVELS["layouts"]})
-    run = Run(module, table, {**scalars, **only(layout).inputs()}).coarse()
+    run = Run(module, table, {**scalars, **alone.inputs()}).coarse()
     times = np.concatenate([_squeezed(out["step_time"]).ravel() for _, out in run.blocks()])
     return replace(layout, placement=str(placed.placement(int(rows[times.argmin()]))))
 
@@ -239,9 +242,34 @@ def _judged(
     return possible[numbers], broken
 
 
-def generated(workload: Workload) -> ModuleType:
-    """The numpy module of the training equations for the kind of machine."""
-    return import_module(f"costmodel.generated.training_on_{workload.machine.fabric}_numpy")
+def _host_left(
+    candidates: Candidates,
+    placed: PlacementTable,
+    inputs: Mapping[str, Any],
+    order: NDArray[np.int64],
+    rows_of: NDArray[np.int64],
+) -> Array:
+    """What is left of a host's memory, or of its drives, for each tuple of degrees; all of it where nothing is kept there."""
+    import numpy as np
+
+    from costmodel.generated import host_memory_numpy
+
+    if not candidates.hosted:
+        return np.zeros((1,) * (PRODUCT_AXES + 1))
+    first = np.flatnonzero(np.diff(rows_of, prepend=-1))
+    degrees = Table({name: placed.columns[name][order][first] for name in DEGREES})
+    run = Run(host_memory_numpy, degrees, inputs).coarse()
+    shape = (*candidates.shape, len(first))
+    left = np.empty(shape)
+    for rows, found in run.blocks():
+        left[..., rows] = _squeezed((run.values | found)["host_left"])
+    return left
+
+
+def generated(workload: Workload, candidates: Candidates) -> ModuleType:
+    """The numpy module of the training equations for the kind of machine, and for whether hosts may keep something."""
+    hosted = "_hosted" if candidates.hosted else ""
+    return import_module(f"costmodel.generated.training_on_{workload.machine.fabric}{hosted}_numpy")
 
 
 def rules(module: ModuleType) -> list[str]:

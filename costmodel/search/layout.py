@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from costmodel.errors import InputError, nearest
 from costmodel.generated import labels
 
-SCHEDULES, RECOMPUTE, CONTEXTS = (labels.CHOICES[name] for name in ("schedule", "recompute", "cp_type"))
+SCHEDULES, RECOMPUTE, CONTEXTS, OFFLOADS = (
+    labels.CHOICES[name] for name in ("schedule", "recompute", "cp_type", "offload")
+)
+DRIVES = "/nvme"
+"""What follows the label where states go on to drives."""
 FOLDED = labels.SCHEDULES["folded"]
 """Schedules that take two chunks a stage, no more and no fewer."""
 
@@ -31,6 +35,7 @@ KEYS = {
     "first": "layers of the first stage; the stages between share the rest (default: balanced)",
     "last": "layers of the last stage, beside embedding and head (default: balanced)",
     "p2p": "overlap or blocking: whether messages between stages overlap the work (default blocking for 1f1b, else overlap)",
+    "offload": f"what the host keeps: {', '.join(OFFLOADS)}; with {DRIVES} behind it states go on to its drives (default none)",
     "placement": "megatron, torchtitan, llama3, jax, jax-split or best; an order, fastest links first; or the ranks on each dimension (domain:tp8/network:dp16.pp4). Default: tp-dp-pp, or tp-cp-dp-pp when cp is over 1; best on a TPU slice",
 }
 _WORD = re.compile(r"(?P<key>[^=\s]+)=(?P<value>\S+)")
@@ -60,6 +65,8 @@ class Layout:
     """Layers of the first and of the last stage; 0: balanced, which the text leaves out."""
     p2p: str = ""
     """overlap, blocking or, which the text leaves out, as Megatron runs the schedule."""
+    offload: str = OFFLOADS[0]
+    """What the host keeps, with `DRIVES` behind it on its drives; none, which the text leaves out."""
 
     def __str__(self) -> str:
         return f"{self.without_placement} placement={self.placement}"
@@ -70,9 +77,10 @@ class Layout:
         group = f" group={self.group}" if self.group else ""
         ends = "".join(f" {key}={value}" for key in ("first", "last", "p2p") if (value := getattr(self, key)))
         context = f" cp={self.cp} cp_type={self.cp_type}" if self.cp > 1 or self.cp_type != CONTEXTS[0] else ""
+        offload = f" offload={self.offload}" if self.offload != OFFLOADS[0] else ""
         return (
             f"tp={self.tp}{context} pp={self.pp} dp={self.dp} v={self.virtual_stages} mbs={self.micro_batch_size} zero={self.zero}"
-            f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule}{group}{ends}"
+            f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule}{group}{ends}{offload}"
         )
 
     @property
@@ -121,6 +129,7 @@ def parse_layout(text: str, chips: int, placement: str = "") -> Layout:
         first=_degree(given, "first", 0),
         last=_degree(given, "last", 0),
         p2p=_word(given, "p2p", ("overlap", "blocking"), "") if "p2p" in given else "",
+        offload=_offload(given),
     )
 
 
@@ -159,6 +168,26 @@ def _recompute(given: dict[str, str]) -> str:
             f"layout: recompute={value} is not known; a kind other than none, and one of how many layers, such as full/2"
         )
     return f"{mode}/{int(every)}"
+
+
+def _offload(given: dict[str, str]) -> str:
+    value = given.get("offload", OFFLOADS[0])
+    parts, slash, where = value.partition("/")
+    _word({"offload": parts}, "offload", OFFLOADS, OFFLOADS[0])
+    if where not in {"", "host", DRIVES[1:]} or (slash and not where) or (where and parts == OFFLOADS[0]):
+        raise InputError(f"layout: offload={value[:40]} is not known; a label other than none, and /host or {DRIVES}")
+    return parts + (DRIVES if where == DRIVES[1:] else "")
+
+
+def parts_offloaded(offload: str) -> tuple[str, ...]:
+    """What the host keeps, part by part."""
+    label = offload.removesuffix(DRIVES)
+    return () if label == OFFLOADS[0] else tuple(label.split("+"))
+
+
+def on_drives(offload: str) -> bool:
+    """Whether states go on to the drives of the host."""
+    return offload.endswith(DRIVES)
 
 
 def recomputed(recompute: str) -> tuple[str, int]:

@@ -35,10 +35,11 @@ def best_split(workload: Workload, layout: Layout, scalars: Mapping[str, float])
         stages=tuple(replace(said, first=first, last=last) for first, last in splits),
     )
     degrees = {"tp": layout.tp, "cp": layout.cp, "pp": layout.pp, "dp": layout.dp}
+    module = generated(workload, tried)
     place = members(layout.placement, degrees, workload.machine)
-    columns = generated(workload).LEVELS["layouts"]
+    columns = module.LEVELS["layouts"]
     table = Table({name: [(place | degrees)[name]] for name in columns})
-    run = Run(generated(workload), table, {**scalars, **tried.inputs()}).coarse()
+    run = Run(module, table, {**scalars, **tried.inputs()}).coarse()
     found = run.values | run.block(slice(0, 1))
     times, sizes, legal = (
         np.broadcast_to(found[name].ravel(), len(splits)) for name in ("step_time", "device_used", "legal")

@@ -11,6 +11,7 @@ from costmodel.catalog.entries import Chip, Model, Number, Unknown
 from costmodel.catalog.shape import equation_inputs
 from costmodel.catalog.units import ELEMENT_BYTES
 from costmodel.errors import InputError
+from costmodel.search.host import host_inputs
 from costmodel.topology.groups import fabric_inputs
 from costmodel.topology.machine import Machine
 
@@ -99,11 +100,13 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
             "cp_hidden_share": hidden,
             "fsdp_hidden_share": hidden,
             "dp_hidden_share": hidden,
+            "host_hidden_share": hidden,
         }
     return {
         **equation_inputs(model),
         **chip_inputs(machine.chip, workload.dtype),
         **fabric_inputs(machine),
+        **host_inputs(machine, catalog),
         **time,
         **memory,
         **recipe,

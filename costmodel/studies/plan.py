@@ -12,8 +12,10 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
+from costmodel.search.candidates import OFFLOADS_TO
 from costmodel.search.grid import Grid, search
-from costmodel.search.layout import Layout
+from costmodel.search.host import check_host
+from costmodel.search.layout import OFFLOADS, Layout
 from costmodel.search.splits import best_split
 from costmodel.studies.estimate import TIME_ITEMS, Estimate, estimate
 from costmodel.studies.question import Question, ask, require_legal, searched
@@ -21,7 +23,7 @@ from costmodel.studies.ties import TIE
 from costmodel.studies.train import LEAST_GAIN, assumptions
 from costmodel.studies.training_tables import details
 from costmodel.topology.frameworks import BEST
-from costmodel.topology.machine import parse_machine
+from costmodel.topology.machine import Machine, parse_machine
 
 FRONT_STEP = 0.02
 """Along the Pareto front, a layout is shown when its step is this much slower than that of the one before."""
@@ -204,13 +206,16 @@ def plan(
     dtype: str | None = None,
     recipe: str | None = None,
     placement: str = BEST,
+    offload: str | None = None,
     top: int = 5,
     catalog: Catalog | Path | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> PlanAnswer:
     """The fastest layouts of a model on a machine; arguments as those of `train`, `top` says how many.
 
-    `placement` keeps to those that a framework of that name reaches, an order, or the one written out. `progress` is told the share of the search that is done. Raises InputError, with the nearest valid choice, for anything
+    `placement` keeps to those that a framework of that name reaches, an order, or the one written out. `offload` lets hosts keep
+    states, weights or activations in their memory (`host`), states on their drives too (`nvme`); nothing without it.
+    `progress` is told the share of the search that is done. Raises InputError, with the nearest valid choice, for anything
     that cannot be used, and when no layout at all is legal.
     """
     if not 1 <= top <= MOST_SHOWN:
@@ -227,11 +232,22 @@ def plan(
         dtype=dtype,
         recipe=recipe,
     )
-    question = replace(question, placement=placement)
+    question = replace(question, placement=placement, offloads=_offloads(machine, offload))
     start = perf_counter()
     grid = searched(question, opened, progress)
     seconds = perf_counter() - start
     return _answer(grid, question, opened, top, seconds)
+
+
+def _offloads(machine: Machine, where: str | None) -> tuple[str, ...]:
+    """What hosts may keep."""
+    if where is None:
+        return OFFLOADS[:1]
+    if where not in OFFLOADS_TO:
+        raise InputError.unknown("place to offload to", where, OFFLOADS_TO)
+    for offload in OFFLOADS_TO[where]:
+        check_host(machine, offload)
+    return OFFLOADS_TO[where]
 
 
 def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds: float) -> PlanAnswer:

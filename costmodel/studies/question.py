@@ -14,6 +14,7 @@ from costmodel.errors import InputError
 from costmodel.search.batch import Batch, parse_batch
 from costmodel.search.candidates import candidates
 from costmodel.search.grid import Grid, search
+from costmodel.search.layout import OFFLOADS
 from costmodel.search.workload import Workload, check_model, default_dtype
 from costmodel.topology.frameworks import BEST
 from costmodel.topology.machine import Machine
@@ -29,6 +30,8 @@ class Question:
     batch: Batch
     train_tokens: int
     notes: tuple[str, ...]
+    offloads: tuple[str, ...] = OFFLOADS[:1]
+    """What a search lets hosts keep."""
     placement: str = BEST
     """Which placements a search tries: all, or what a framework, an order or a placement reaches."""
 
@@ -109,7 +112,7 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
     grids: list[Grid] = []
     for sequences in batches(question, catalog):
         settled = question.with_sequences(sequences)
-        tried = candidates(settled.model.layers, sequences, settled.sequence_length)
+        tried = candidates(settled.model.layers, sequences, settled.sequence_length, offloads=question.offloads)
         grids.append(search(settled, catalog, tried, progress, placement=question.placement))
         if grids[-1].legal.any():
             return grids[-1]

@@ -11,10 +11,11 @@ from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Table, human
 from costmodel.search.batch import counted
-from costmodel.search.candidates import ASYNCHRONOUS, TRIED, TRIED_RECOMPUTE, candidates
+from costmodel.search.candidates import ASYNCHRONOUS, TRIED, TRIED_RECOMPUTE, candidates, with_host
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
-from costmodel.search.layout import Layout, parse_layout, recomputed
+from costmodel.search.host import check_host, unknown_of_host
+from costmodel.search.layout import OFFLOADS, Layout, parse_layout, recomputed
 from costmodel.search.nearest import Change, changes_that_fit, nearest_legal
 from costmodel.search.placing import on_fastest_placement, written_out
 from costmodel.search.splits import best_split
@@ -185,6 +186,7 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
     named = parse_layout(layout, chips, unsaid) if isinstance(layout, str) else layout
     if named.chips != chips:
         raise InputError(f"the layout takes {named.chips} chips, the machine has {chips}")
+    check_host(question.workload.machine, named.offload)
     layers = question.workload.model.layers
     if recomputed(named.recompute)[1] > layers:
         raise InputError(f"layout: recompute={named.recompute} names one layer in more than the {layers} of the model")
@@ -239,15 +241,30 @@ def _nearest_legal(question: Question, workload: Workload, wanted: Layout, catal
 
 
 def cheapest_changes(workload: Workload, layout: Layout, catalog: Catalog) -> tuple[Change, ...]:
-    """The changes that cost least time of those with which a layout fits; none where no layout does."""
-    return tuple(changes_that_fit(_all_layouts(workload, layout, catalog), layout, MOST_CHANGES))
+    """The changes that cost least time of those with which a layout fits; none where no layout does.
+
+    They are as few as can be; letting the host keep something counts as one, where enough is known of it.
+    """
+    found = changes_that_fit(_all_layouts(workload, layout, catalog), layout, MOST_CHANGES)
+    if not unknown_of_host(workload.machine, OFFLOADS[1]):
+        found += changes_that_fit(search(workload, catalog, with_host(layout)), layout, MOST_CHANGES)
+    fewest = min((change.kinds for change in found), default=0)
+    few = {str(change.layout): change for change in found if change.kinds == fewest}
+    return tuple(sorted(few.values(), key=lambda change: change.step_time_s)[:MOST_CHANGES])
 
 
 def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog) -> Grid:
     """Those that `plan` tries, and those with the pipeline schedule, recomputation and context parallelism of `wanted`."""
     schedules = tuple(dict.fromkeys((*TRIED, wanted.schedule)))
     recomputes = tuple(dict.fromkeys((*TRIED_RECOMPUTE, wanted.recompute)))
-    tried = candidates(workload.model.layers, workload.global_batch, workload.sequence_length, schedules, recomputes)
+    tried = candidates(
+        workload.model.layers,
+        workload.global_batch,
+        workload.sequence_length,
+        schedules,
+        recomputes,
+        tuple(dict.fromkeys((OFFLOADS[0], wanted.offload))),
+    )
     if wanted.cp > 1:
         kinds = tuple(dict.fromkeys((*tried.cp_types, wanted.cp_type)))
         tried = replace(tried, cp_types=kinds, most_cp=max(tried.most_cp, wanted.cp))

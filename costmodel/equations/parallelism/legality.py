@@ -1,6 +1,7 @@
 """The rules that a layout must keep, each an equation that is 1 where the rule holds."""
 
 from costmodel.equations.parallelism.layout import Layout
+from costmodel.equations.parallelism.offloaded import Offloaded
 from costmodel.equations.parallelism.pipeline import Groups
 from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED, TWO_WAY, by_schedule
 from costmodel.symbolic import (
@@ -12,6 +13,7 @@ from costmodel.symbolic import (
     either,
     equal,
     equation,
+    given,
     holds,
     part,
     select,
@@ -28,6 +30,8 @@ class Legality(Chapter):
     u = layout.ulysses_ranks
     m, v = layout.micro_batches, layout.virtual_stages
     groups = part(Groups, shared=True, pp=pp, micro_batches=m)
+    away = part(Offloaded, shared=True)
+    orthogonalisation_steps = given(count, "Newton-Schulz steps of the optimizer, 0 for most", owner="assumption")
 
     rule_heads = equation(count, holds(divides(tp, heads)), "tp divides the query heads")
     rule_kv_heads = equation(
@@ -78,6 +82,23 @@ class Legality(Chapter):
             1,
         ),
         "p2p=blocking is for 1f1b and interleaved",
+    )
+    rule_offload = equation(
+        count,
+        holds(
+            both(
+                either(away.weights_away <= 0, layout.weights_sharded > 0, layout.replicas <= 1),
+                either(away.states_on_drives <= 0, away.optimizer_away > 0),
+                either(away.optimizer_away <= 0, orthogonalisation_steps <= 0),
+                either(
+                    away.optimizer_away + away.activations_away <= 0,
+                    by_schedule(layout.schedule, {ASYNCHRONOUS: 0}, others=1) > 0,
+                ),
+            )
+        ),
+        "the host keeps weights with zero=3 or a single replica, states of optimizers that its processors can run (not Muon's), "
+        f"and nothing with {' and '.join(ASYNCHRONOUS)}; its drives keep states",
+        source="DeepSpeed: offload_param needs stage 3",
     )
     rule_stages = equation(
         count,
@@ -186,6 +207,7 @@ class Legality(Chapter):
             rule_chunks,
             rule_ends,
             rule_messages,
+            rule_offload,
             rule_stages,
             rule_groups,
             rule_filled,

@@ -61,6 +61,7 @@ BROKEN = {
     "rule_chunks": (decoder(layers=16), "pp=4 v=2 schedule=1f1b"),
     "rule_ends": (decoder(layers=16), "pp=4 first=3 last=4"),
     "rule_messages": (decoder(layers=16), "pp=4 schedule=zb-h1 p2p=blocking"),
+    "rule_offload": (decoder(), "zero=2 offload=optimizer+weights"),
     "rule_stages": (decoder(layers=16), "schedule=gpipe"),
     "rule_groups": (decoder(layers=16), "pp=4 v=2 mbs=4"),
     "rule_filled": (decoder(layers=16), "pp=8 dp=8 schedule=v-min"),
