@@ -115,4 +115,18 @@ Offload = Annotated[
         "drives too). Nothing without it.",
     ),
 ]
+DocumentLength = Annotated[
+    str | None,
+    typer.Option(
+        "--document-length",
+        metavar="TOKENS",
+        show_default=False,
+        help="Tokens of the document that a token is in, on the mean over tokens, where sequences pack several that do "
+        "not attend to each other; default: a sequence is one document.",
+    ),
+]
+LossChunks = Annotated[
+    int,
+    count("--loss-chunks", "COUNT", "Pieces of a micro-batch in which head and loss are computed, for less memory."),
+]
 MODEL = "A name (costmodel models list), a size such as 70B, or the path of a Hugging Face config.json."

@@ -8,7 +8,18 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import MODEL, Batch, Dtype, On, Recipe, SequenceLength, Slices, Tokens
+from costmodel.cli.options import (
+    MODEL,
+    Batch,
+    DocumentLength,
+    Dtype,
+    LossChunks,
+    On,
+    Recipe,
+    SequenceLength,
+    Slices,
+    Tokens,
+)
 from costmodel.report import Answer
 from costmodel.search.layout import KEYS
 
@@ -40,6 +51,8 @@ def train(
     tokens: Tokens = None,
     dtype: Dtype = None,
     recipe: Recipe = None,
+    document_length: DocumentLength = None,
+    loss_chunks: LossChunks = 1,
 ) -> Answer:
     """Time, memory and money of a training step, item by item."""
     from costmodel.studies.train import train as study
@@ -54,5 +67,7 @@ def train(
         tokens=tokens,
         dtype=dtype,
         recipe=recipe,
+        document_length=document_length,
+        loss_chunks=loss_chunks,
         catalog=catalog,
     )

@@ -13,6 +13,7 @@ from costmodel.symbolic import (
     BYTE,
     Chapter,
     at_worst,
+    both,
     bytes_,
     choose,
     count,
@@ -39,15 +40,18 @@ class KeptActivations(Chapter):
     tokens, e = layout.tokens, layout.element_size
     tp, sequence_split = layout.tp, layout.sequence_split
     gated = 2 + layout.gated_ffn
+    hidden_mask_bytes = given(
+        bytes_, "kept of a hidden feature for its dropout: 0 without, 1 for a mask", owner="assumption"
+    )
     score_bytes = given(
         bytes_, "kept of a score between two tokens and a head: 0 in fused attention", owner="assumption"
     )
 
     kept_outside = equation(
         bytes_,
-        tokens * 4 * layout.hidden_size * e,
-        "norm and block inputs",
-        source="Korthikanti et al. 2022, section 4.1, without dropout",
+        tokens * layout.hidden_size * (4 * e + 2 * hidden_mask_bytes),
+        "norm and block inputs; the masks of both blocks' outputs where they are dropped",
+        source="Korthikanti et al. 2022, section 4.1",
     )
     kept_inside = equation(
         bytes_,
@@ -117,6 +121,17 @@ class KeptActivations(Chapter):
         recomputed_kept + (1 - 1 / layout.recompute_every) * (whole_layer - recomputed_kept),
         "kept by the average layer",
     )
+    embedding_kept = equation(
+        bytes_,
+        tokens * layout.hidden_size * (hidden_mask_bytes + layout.embedding_norm * 2 * e) / sequence_split,
+        "of the embedding's output: its mask where it is dropped, what its norm reads and writes",
+    )
+    gathered_sequence = equation(
+        bytes_,
+        tokens * layout.hidden_size * e * (1 - 1 / sequence_split),
+        "what the products of a layer gather of other ranks' tokens where the sequence is split between them",
+        source="Korthikanti et al. 2022, section 4.2.2",
+    )
     recomputed_layer = equation(
         bytes_, whole_layer - recomputed_kept, "of one layer, while its backward pass runs it again"
     )
@@ -140,6 +155,12 @@ class Memory(Chapter):
     kept_messages = given(
         count, "messages of a pipeline kept with each micro-batch in flight, 0 for most", owner="assumption"
     )
+    fsdp_keeps_stage = given(
+        count,
+        "1 where FSDP in a pipeline keeps the gathered weights and whole gradients of a stage",
+        owner="assumption",
+    )
+    loss_chunks = given(count, "pieces in which head and loss are computed, 1 for all tokens at once", owner="workload")
     workspace_bytes = given(bytes_, "workspaces of the libraries, inside the allocator", owner="assumption")
     reserved_factor = given(count, "what the allocator holds over what it has given out", owner="assumption")
     context_bytes = given(bytes_, "the runtime's own, outside the allocator", owner="assumption")
@@ -209,6 +230,7 @@ class Memory(Chapter):
         * (
             layers_kept_here * activations.kept_layer
             + layout.stage_layers * flight.waiting * (activations.whole_layer - activations.kept_layer)
+            + layout.has_embedding * flight.in_flight * activations.embedding_kept
         ),
         "kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done",
     )
@@ -218,11 +240,16 @@ class Memory(Chapter):
         * layout.has_head
         * layout.tokens
         * (
-            layout.vocabulary_on_rank * loss_bytes
+            layout.vocabulary_on_rank * loss_bytes / loss_chunks
             + 2 * layout.hidden_size * layout.element_size / layout.sequence_split
         ),
         "logits, softmax and their gradient; what the final norm read and wrote",
         source="exact allocator readings of Megatron-LM's last stage",
+    )
+    keeps_stage = equation(
+        count,
+        fsdp_keeps_stage * select(both(pp > 1, layout.weights_sharded > 0), 1, 0),
+        "1 where a rank keeps its stage gathered, since every micro-batch would gather it again",
     )
     gathered_weights = equation(
         bytes_,
@@ -230,21 +257,25 @@ class Memory(Chapter):
             either(layout.weights_sharded > 0, away.weights_away > 0),
             layout.element_size
             * (
-                2 * layout.layer_parameters
+                select(keeps_stage > 0, layout.stage_layers, 2) * layout.layer_parameters
                 + layout.has_embedding * layout.embedding_on_rank
                 + layout.has_head * layout.head_on_rank
             ),
             0,
         ),
-        "of two layers (used and prefetched), and of embedding and head",
+        "of two layers (used and prefetched), or of all of a stage; of embedding and head",
         source="PyTorch FSDP2: one root group beside the blocks",
     )
     unsharded_gradients = equation(
         bytes_,
         select(
-            either(layout.gradients_sharded > 0, away.weights_away > 0), gradient_bytes * layout.layer_parameters, 0
+            either(layout.gradients_sharded > 0, away.weights_away > 0),
+            gradient_bytes
+            * layout.layer_parameters
+            * select(keeps_stage > 0, layout.stage_layers / layout.virtual_stages, 1),
+            0,
         ),
-        "of one layer, before they are scattered",
+        "of one layer, before they are scattered, or of a chunk of a stage",
     )
     unsharded_head_gradient = equation(
         bytes_,
@@ -261,15 +292,25 @@ class Memory(Chapter):
         select(pp > 1, (2 + kept_messages * flight.in_flight) * activations.layer_input, 0),
         "a message received and one sent; those that a framework keeps of every micro-batch in flight",
     )
-    stage_buffers = equation(
+    stage_working = equation(
         bytes_,
         has_layers
         * (
-            running * (gathered_weights + pipeline_messages + context.forward_buffers)
-            + in_loss * unsharded_head_gradient
-            + in_backward * (activations.recomputed_layer + unsharded_gradients + context.gradient_buffers)
+            (running - in_loss) * activations.gathered_sequence
+            + running * context.forward_buffers
+            + in_backward * (activations.recomputed_layer + context.gradient_buffers)
         ),
-        "gathered weights, messages, keys and values of other ranks, and one layer run again",
+        "of the layer that is run: gathered tokens, keys and values of other ranks, what is run again",
+    )
+    stage_gathered = equation(
+        bytes_,
+        has_layers
+        * (running * gathered_weights + in_loss * unsharded_head_gradient + in_backward * unsharded_gradients),
+        "weights that are gathered, gradients not yet scattered",
+    )
+    stage_messages = equation(bytes_, has_layers * running * pipeline_messages, "messages between stages")
+    stage_buffers = equation(
+        bytes_, stage_gathered + stage_messages + stage_working, "gathered weights, messages, and those of a layer"
     )
     memory_use = equation(
         bytes_,
@@ -287,8 +328,13 @@ class Memory(Chapter):
     reserved = equation(bytes_, reserved_factor * allocated, "by the allocator")
     communicator_bytes = equation(
         bytes_,
-        select(chips / chips_per_host > many_nodes, communicator_bytes_many_nodes, communicator_bytes_few_nodes),
-        "buffers of the communication library",
+        select(
+            either(chips / chips_per_host > many_nodes, layout.ulysses_ranks > 1),
+            communicator_bytes_many_nodes,
+            communicator_bytes_few_nodes,
+        ),
+        "buffers of the communication library; an all-to-all connects every rank to every other",
+        source="NVIDIA/nccl issues 864, 986 and 1685",
     )
     device_used = equation(bytes_, reserved + context_bytes + communicator_bytes, "as the device reports it")
     margin = equation(bytes_, memory_capacity - device_used, "left of the chip's memory; negative when it is short")

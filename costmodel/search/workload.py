@@ -34,6 +34,10 @@ class Workload:
     global_batch: int
     dtype: str = "bf16"
     recipe: str = ""
+    document_length: int = 0
+    """Tokens of the document that a token is in, on the mean over tokens; 0 where a sequence is one document."""
+    loss_chunks: int = 1
+    """Pieces of a micro-batch in which head and loss are computed."""
 
     @property
     def recipe_name(self) -> str:
@@ -113,6 +117,8 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
         "chips": machine.chips,
         "global_batch": workload.global_batch,
         "sequence_length": workload.sequence_length,
+        "document_length": workload.document_length or workload.sequence_length,
+        "loss_chunks": workload.loss_chunks,
         "element_size": ELEMENT_BYTES[workload.dtype],
     }
 

@@ -205,6 +205,8 @@ def plan(
     tokens: int | str | None = None,
     dtype: str | None = None,
     recipe: str | None = None,
+    document_length: int | str | None = None,
+    loss_chunks: int = 1,
     placement: str = BEST,
     offload: str | None = None,
     top: int = 5,
@@ -231,6 +233,8 @@ def plan(
         tokens=tokens,
         dtype=dtype,
         recipe=recipe,
+        document_length=document_length,
+        loss_chunks=loss_chunks,
     )
     question = replace(question, placement=placement, offloads=_offloads(machine, offload))
     start = perf_counter()

@@ -55,6 +55,8 @@ def ask(
     tokens: int | str | None,
     dtype: str | None,
     recipe: str | None = None,
+    document_length: int | str | None = None,
+    loss_chunks: int = 1,
 ) -> Question:
     """Make a question definite. Raises InputError for a name, number or model that cannot be used."""
     InputError.unless(model, (str, Model), "a model is a name, a size such as '70B', or a path")
@@ -85,7 +87,16 @@ def ask(
     precision = default_dtype(machine.chip) if dtype is None else dtype
     if recipe is not None:
         catalog.recipe(recipe)
-    return Question(Workload(machine, shape, length, 1, precision, recipe or ""), asked, train_tokens, tuple(notes))
+    document = 0 if document_length is None else parse_count(str(document_length), "document length")
+    if document > length:
+        raise InputError(f"--document-length {document:,} is more than a sequence of {length:,} tokens holds")
+    InputError.unless(loss_chunks, int, "--loss-chunks is a whole number")
+    if not 1 <= loss_chunks <= length:
+        raise InputError(f"--loss-chunks {loss_chunks} is out of range: from 1 to the {length:,} tokens of a sequence")
+    if document:
+        notes.append(f"documents of {document:,} tokens packed into sequences; attention stays inside them")
+    workload = Workload(machine, shape, length, 1, precision, recipe or "", document, loss_chunks)
+    return Question(workload, asked, train_tokens, tuple(notes))
 
 
 def require_legal(grid: Grid) -> None:

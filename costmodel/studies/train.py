@@ -122,6 +122,8 @@ def train(
     tokens: int | str | None = None,
     dtype: str | None = None,
     recipe: str | None = None,
+    document_length: int | str | None = None,
+    loss_chunks: int = 1,
     catalog: Catalog | Path | None = None,
 ) -> TrainAnswer:
     """The cost of a training step of each model on a machine.
@@ -137,6 +139,8 @@ def train(
         tokens: of the whole run, for days and money.
         dtype: bf16 or fp16.
         recipe: what framework and optimizer store of a weight, a name in hardware/recipes such as `torchtitan-fsdp2`.
+        document_length: tokens of the document that a token is in, on the mean over tokens, where sequences pack several.
+        loss_chunks: pieces of a micro-batch in which head and loss are computed.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
 
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
@@ -159,6 +163,8 @@ def train(
             tokens=tokens,
             dtype=dtype,
             recipe=recipe,
+            document_length=document_length,
+            loss_chunks=loss_chunks,
         )
         workload, chosen = settle(question, layout, opened)
         found.append(estimate(workload, chosen, opened, question.train_tokens))

@@ -53,7 +53,7 @@ class Layout(Chapter):
     element_size = given(bytes_, "an element of activations and weights in compute", owner="workload")
     model = part(Parameters, shared=True)
     layers, hidden_size, vocabulary = model.layers, model.hidden_size, model.vocabulary
-    tied_embeddings = model.tied_embeddings
+    tied_embeddings, embedding_norm = model.tied_embeddings, model.embedding_norm
     vocabulary_multiple = given(count, "the padded vocabulary is a multiple of this times tp", owner="assumption")
 
     # The batch

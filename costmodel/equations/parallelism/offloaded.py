@@ -122,13 +122,13 @@ class HostTraffic(Chapter):
 
     needed_forward = equation(
         bytes_per_second,
-        host.per_chip * copied_forward / forward_alone,
+        select(forward_alone > 0, host.per_chip * copied_forward / forward_alone, 0),
         "bandwidth of a chip with which the copies of a layer hide, forward",
         valid="states in memory",
     )
     needed_backward = equation(
         bytes_per_second,
-        host.per_chip * copied_backward / backward_alone,
+        select(backward_alone > 0, host.per_chip * copied_backward / backward_alone, 0),
         "bandwidth of a chip with which they hide, backward",
         valid="states in memory",
     )
