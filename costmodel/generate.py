@@ -88,38 +88,45 @@ def overlay_math() -> str:
 def training_math(kind: str) -> str:
     """One training step on one kind of machine, every quantity that is reported."""
     from costmodel.equations.axes import INNER_AXES
-    from costmodel.equations.evaluation import STEPS, reported
+    from costmodel.equations.evaluation import reported, step
 
-    step = STEPS[kind]
-    functions = {"evaluate": (step.system, reported(step.system))}
-    return math_module(f"One training step on {kind}.", functions, INNER_AXES)
+    functions = {"evaluate": (step(kind), reported(step(kind)))}
+    return math_module(f"One training step on {spoken(kind)}.", functions, INNER_AXES)
 
 
-def training_numpy(kind: str, *, hosted: bool = False) -> str:
-    """Training steps on one kind of machine, over tables of layouts; `hosted` where hosts may keep something."""
+def training_numpy(kind: str) -> str:
+    """Training steps on one kind of machine, over tables of layouts."""
     from costmodel.equations.axes import PRODUCT_AXES
-    from costmodel.equations.evaluation import ALONE, LEVELS, SEARCHED, STEPS
-
-    system = STEPS[kind].system if hosted else STEPS[kind].system.cut(*ALONE)
-    meaning = f"Training steps on {kind}{' whose hosts may keep something' if hosted else ''}, over tables of layouts."
-    return numpy_module(meaning, system, SEARCHED, PRODUCT_AXES, LEVELS[kind])
-
-
-def legality_numpy() -> str:
-    """The rules of layouts, over tables of degrees."""
-    from costmodel.equations.axes import PRODUCT_AXES
-    from costmodel.equations.evaluation import JUDGED, RULE_LEVELS
-    from costmodel.equations.parallelism.legality import Legality
+    from costmodel.equations.evaluation import LEVELS, SEARCHED, searched_step
 
     return numpy_module(
-        "The rules of layouts, over tables of degrees.", Legality.system, JUDGED, PRODUCT_AXES, RULE_LEVELS
+        f"Training steps on {spoken(kind)}, over tables of layouts.",
+        searched_step(kind),
+        SEARCHED,
+        PRODUCT_AXES,
+        LEVELS[kind],
     )
+
+
+def spoken(kind: str) -> str:
+    """A kind of machine and model in words."""
+    return kind.replace("_", " ")
+
+
+def legality_numpy(experts: bool) -> str:
+    """The rules of layouts, over tables of degrees."""
+    from costmodel.equations.axes import PRODUCT_AXES
+    from costmodel.equations.evaluation import judged, legality, rule_levels
+
+    rules = legality(experts)
+    meaning = f"The rules of layouts{' with experts' if experts else ''}, over tables of degrees."
+    return numpy_module(meaning, rules, judged(rules), PRODUCT_AXES, rule_levels(experts))
 
 
 def host_memory_numpy() -> str:
     """What a layout takes of its hosts, over tables of degrees."""
     from costmodel.equations.axes import PRODUCT_AXES
-    from costmodel.equations.evaluation import HOSTED, RULE_LEVELS
+    from costmodel.equations.evaluation import HOSTED, rule_levels
     from costmodel.equations.host_memory import HostMemory
 
     return numpy_module(
@@ -127,7 +134,7 @@ def host_memory_numpy() -> str:
         HostMemory.system,
         HOSTED,
         PRODUCT_AXES,
-        RULE_LEVELS,
+        rule_levels(experts=True),
     )
 
 
@@ -164,19 +171,18 @@ def labels() -> str:
     """What the inputs that hold a choice can hold, the rows of the axes whose rows are fixed, and families of schedules."""
     from costmodel.equations.axes import PRODUCT_AXES
     from costmodel.equations.collectives.rates import Rates
-    from costmodel.equations.evaluation import ALONE, STEPS
+    from costmodel.equations.evaluation import STEPS
     from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED
 
     systems = [*(step.system for step in STEPS.values()), Rates.system]
     choices = {e.name: e.labels for system in systems for e in system.inputs() if e.labels}
     rows = {axis.name: axis.labels for axis in PRODUCT_AXES if axis.labels}
-    meaning = "The labels of choices, which enter the equations by their numbers, of the rows of axes, of families of schedules, and what holds where hosts keep nothing."
-    alone = f"ALONE: dict[str, int] = {pformat(ALONE, width=120, sort_dicts=True)}"
+    meaning = "The labels of choices, which enter the equations by their numbers, of the rows of axes, and of families of schedules."
     parts = [f'"""{NOTICE}\n\n{meaning}\n"""']
     schedules = {"asynchronous": ASYNCHRONOUS, "chunked": CHUNKED, "folded": FOLDED}
     for name, table in {"CHOICES": choices, "ROWS": rows, "SCHEDULES": schedules}.items():
         parts.append(f"{name}: dict[str, tuple[str, ...]] = {pformat(table, width=120, sort_dicts=True)}")
-    return "\n\n".join([*parts, alone]) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def equations_reference() -> str:
@@ -206,13 +212,18 @@ TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/overlay_math.py": overlay_math,
     "costmodel/generated/parameters_math.py": parameters_math,
     "costmodel/generated/host_memory_numpy.py": host_memory_numpy,
-    "costmodel/generated/legality_numpy.py": legality_numpy,
+    "costmodel/generated/legality_numpy.py": lambda: legality_numpy(experts=False),
+    "costmodel/generated/legality_with_experts_numpy.py": lambda: legality_numpy(experts=True),
     "costmodel/generated/training_on_switches_math.py": lambda: training_math("switches"),
     "costmodel/generated/training_on_switches_numpy.py": lambda: training_numpy("switches"),
-    "costmodel/generated/training_on_switches_hosted_numpy.py": lambda: training_numpy("switches", hosted=True),
-    "costmodel/generated/training_on_torus_hosted_numpy.py": lambda: training_numpy("torus", hosted=True),
+    "costmodel/generated/training_on_switches_with_experts_math.py": lambda: training_math("switches_with_experts"),
+    "costmodel/generated/training_on_switches_with_experts_numpy.py": lambda: training_numpy("switches_with_experts"),
+    "costmodel/generated/training_on_switches_with_hosts_numpy.py": lambda: training_numpy("switches_with_hosts"),
     "costmodel/generated/training_on_torus_math.py": lambda: training_math("torus"),
     "costmodel/generated/training_on_torus_numpy.py": lambda: training_numpy("torus"),
+    "costmodel/generated/training_on_torus_with_experts_math.py": lambda: training_math("torus_with_experts"),
+    "costmodel/generated/training_on_torus_with_experts_numpy.py": lambda: training_numpy("torus_with_experts"),
+    "costmodel/generated/training_on_torus_with_hosts_numpy.py": lambda: training_numpy("torus_with_hosts"),
 }
 """Each file, from the root of the checkout, and the function that gives its text."""
 

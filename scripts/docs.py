@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,86 @@ def units() -> str:
     return table(("base unit", "written as"), {si: ", ".join(allowed) for si, allowed in QUANTITIES.values()})
 
 
-TABLES: dict[str, Callable[[], str]] = {"layout keys": layout_keys, "confidence": confidence, "units": units}
+def assumed() -> str:
+    """What is assumed of published runs where their sources do not say."""
+    from costmodel.studies.validation.assumed import ASSUMED
+
+    return columns(("not stated", "taken", "because"), ASSUMED)
+
+
+def headline_rules() -> str:
+    """Which published rows do not count."""
+    from costmodel.studies.validation.headline import HEADLINE, MEMORY_HEADLINE
+
+    memory = {rule.words for rule in MEMORY_HEADLINE}
+    return columns(
+        ("left out where", "of memory too"),
+        [(rule.words, "yes" if rule.words in memory else "no") for rule in HEADLINE],
+    )
+
+
+def text_rules() -> str:
+    """How free text of published tables is read."""
+    from costmodel.studies.validation import words
+
+    fields = {
+        "recompute": words.RECOMPUTE,
+        "sharding": words.SHARDING,
+        "precision": words.PRECISION,
+        "attention_kernel": words.ATTENTION,
+        "sp": words.SEQUENCE_PARALLEL,
+        "overlap": words.SCHEDULE,
+        "tflops_convention": words.FLOPS,
+    }
+    return columns(
+        ("column", "text that matches", "is read as", "because"),
+        [
+            (f"`{field}`", f"`{rule.pattern or '.*'}`", rule.word or "unstated", rule.because)
+            for field, rules in fields.items()
+            for rule in rules
+        ],
+    )
+
+
+def traits() -> str:
+    """What a mention in a published row means."""
+    from costmodel.studies.validation.words import TRAITS
+
+    return columns(
+        ("trait", "looked for in", "text that matches", "meaning"),
+        [(f"`{one.word}`", ", ".join(one.fields), f"`{one.pattern}`", one.meaning) for one in TRAITS],
+    )
+
+
+def memory_printed() -> str:
+    """Which memory a framework prints."""
+    from costmodel.studies.validation.runs import GIB, MEMORY
+
+    return columns(
+        ("framework", "quantity", "unit", "because"),
+        [
+            (f"`{one.pattern}`", f"`{one.quantity}`", "GiB" if one.unit_bytes == GIB else "GB", one.because)
+            for one in MEMORY
+        ],
+    )
+
+
+def columns(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A table of several columns; bars inside cells are escaped."""
+    lines = [headers, ("---",) * len(headers), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "layout keys": layout_keys,
+    "confidence": confidence,
+    "units": units,
+    "assumed": assumed,
+    "headline rules": headline_rules,
+    "text rules": text_rules,
+    "traits": traits,
+    "memory printed": memory_printed,
+}
 
 
 def command_reference() -> str:

@@ -175,6 +175,7 @@ class Experts:
 
     Of the layers with a feed-forward, `first_layer` (from 0) and every `every`-th after it hold experts; the others
     are dense, of the model's `ffn_size`. `latent_size` is the width that experts work on, 0 for the hidden size.
+    `nodes_per_token` is the number of nodes that the router confines a token to, 0 where it does not.
     """
 
     count: int
@@ -187,6 +188,7 @@ class Experts:
     latent_size: int = 0
     router_bias: bool = False
     shared_gate: bool = False
+    nodes_per_token: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -149,6 +149,8 @@ def _deepseek(config: Config, family: str, router_bias: bool) -> Model:
     )
     ffn_size = config.count("ffn_size", "moe_intermediate_size")
     shared = config.count("experts", "n_shared_experts", low=0)
+    groups = config.count("experts", "n_group", default=1)
+    limited = config.count("experts", "topk_group", default=groups)
     experts = Experts(
         count=config.count("experts", "n_routed_experts"),
         per_token=config.count("experts", "num_experts_per_tok"),
@@ -157,6 +159,7 @@ def _deepseek(config: Config, family: str, router_bias: bool) -> Model:
         shared_ffn_size=ffn_size if shared else 0,
         first_layer=config.count("layers", "first_k_dense_replace", low=0),
         router_bias=router_bias,
+        nodes_per_token=limited if limited < groups else 0,
     )
     further = config.count("layers", "num_nextn_predict_layers", default=0, low=0)
     return model_of(

@@ -154,7 +154,16 @@ def _latent_attention(block: Block) -> LatentAttention:
 def _experts(block: Block) -> Experts:
     block.keys_are(
         ("count", "per_token", "ffn_size"),
-        ("shared", "shared_ffn_size", "first_layer", "every", "latent_size", "router_bias", "shared_gate"),
+        (
+            "shared",
+            "shared_ffn_size",
+            "first_layer",
+            "every",
+            "latent_size",
+            "router_bias",
+            "shared_gate",
+            "nodes_per_token",
+        ),
     )
     return Experts(
         count=block.integer("count", 1, LARGEST["experts"]),
@@ -167,6 +176,7 @@ def _experts(block: Block) -> Experts:
         latent_size=block.integer("latent_size", 1, LARGEST["hidden_size"], 0),
         router_bias=block.boolean("router_bias", False),
         shared_gate=block.boolean("shared_gate", False),
+        nodes_per_token=block.integer("nodes_per_token", 1, LARGEST["experts"], 0),
     )
 
 

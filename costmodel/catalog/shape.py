@@ -123,6 +123,7 @@ def equation_inputs(model: Model) -> dict[str, int]:
         "first_expert_layer": experts.first_layer,
         "expert_every": experts.every,
         "latent_size": experts.latent_size,
+        "nodes_per_token": experts.nodes_per_token,
         "router_bias": int(experts.router_bias),
         "shared_gate": int(experts.shared_gate),
         **_recurrent_inputs(model.layers, recurrent),

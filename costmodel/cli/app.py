@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from costmodel.errors import InputError
 from costmodel.version import __version__
 
-COMMANDS: tuple[str, ...] = ("plan", "train", "collective", "explain", "hardware", "models", "catalog")
+COMMANDS: tuple[str, ...] = ("plan", "train", "collective", "explain", "validate", "hardware", "models", "catalog")
 """Modules of this package, one a command, each with its Typer app `app`."""
 
 SUMMARY = """What a training run or a collective costs on a TPU or GPU cluster, before you rent it.

@@ -25,7 +25,7 @@ QUANTITY = (
         "explain mfu",
         "explain collective.all_reduce --size 1GiB --on dgx-h100:64x8 --depth 3",
         "explain step_time llama-3.1-405b --on dgx-h100:16384 --batch 16M --only nic_bandwidth",
-        "explain products_product_time llama-3-70b --on tpu-v5p:8x8x8 --row matmul=ffn_in",
+        "explain product_time llama-3-70b --on tpu-v5p:8x8x8 --row matmul=ffn_in",
     ),
 )
 @answering

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from typing import Annotated
 
 import typer
@@ -25,12 +23,10 @@ from costmodel.cli.options import (
     Tokens,
     count,
 )
+from costmodel.cli.progress import Progress
 from costmodel.report import Answer
 
 app = new_app()
-
-PATIENCE = 1.0
-"""Seconds without an answer after which progress is shown."""
 
 
 @app.command(
@@ -79,19 +75,5 @@ def plan(
         offload=offload,
         top=top,
         catalog=catalog,
-        progress=Progress(),
+        progress=Progress().share,
     )
-
-
-class Progress:
-    """Tells a person on stderr how far a slow search is; says nothing when stderr is a file or the search is quick."""
-
-    def __init__(self) -> None:
-        self.start = time.monotonic()
-        self.shown = sys.stderr is not None and sys.stderr.isatty()
-
-    def __call__(self, share: float) -> None:
-        """The share of the search that is done."""
-        if self.shown and time.monotonic() - self.start > PATIENCE:
-            end = "\n" if share >= 1 else ""
-            print(f"\rsearching: {100 * share:3.0f} %", end=end, file=sys.stderr, flush=True)

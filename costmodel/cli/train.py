@@ -53,6 +53,9 @@ def train(
     recipe: Recipe = None,
     document_length: DocumentLength = None,
     loss_chunks: LossChunks = 1,
+    stages: Annotated[
+        bool, typer.Option("--stages", help="Show what each pipeline stage holds in each phase of a step.")
+    ] = False,
 ) -> Answer:
     """Time, memory and money of a training step, item by item."""
     from costmodel.studies.train import train as study
@@ -69,5 +72,6 @@ def train(
         recipe=recipe,
         document_length=document_length,
         loss_chunks=loss_chunks,
+        stages=stages,
         catalog=catalog,
     )

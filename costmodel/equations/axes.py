@@ -39,8 +39,20 @@ OFFLOAD = Axis(
 PART = Axis("part", ("forward", "input_gradient", "weight_gradient"))
 """The three products of every weight matrix in a training step."""
 
-MATMUL = Axis("matmul", ("qkv", "attention_output", "ffn_in", "ffn_out"))
-"""The weight matrices of a dense decoder layer."""
+MATMUL = Axis(
+    "matmul",
+    (
+        *("qkv", "latents", "query_up", "key_value_up", "attention_output"),
+        *("ffn_in", "ffn_out", "router", "shared_in", "shared_out", "expert_in", "expert_out"),
+    ),
+)
+"""The weight matrices of a decoder layer: of grouped or latent attention, of a dense feed-forward, of router and experts."""
+
+DISPATCH = ("expert", "rank", "node")
+"""Of what a token is sent one copy to: each of its experts, each rank that holds some of them, or each node, which passes it on."""
+
+EXPERT_OVERLAP = ("none", "shared", "micro-batch")
+"""What the exchanges of experts hide behind: nothing, the shared experts, or the work of another micro-batch."""
 
 STAGE = Axis("stage", ("first", "middle", "last"))
 """Pipeline stages that differ: the first holds the embedding, the last the head and the loss."""

@@ -3,33 +3,62 @@
 A quantity is computed once for each distinct row of the first level that holds the columns it depends on.
 """
 
-from costmodel.equations.parallelism.legality import RULES
-from costmodel.equations.placed_training import OnSwitches, OnTorus
+from functools import cache
+
+from costmodel.equations.parallelism.legality import RULES, Legality
+from costmodel.equations.training_on_switches import OnSwitches
+from costmodel.equations.training_on_torus import OnTorus
 from costmodel.symbolic import Chapter, EquationSystem
 
 STEPS: dict[str, type[Chapter]] = {"switches": OnSwitches, "torus": OnTorus}
 """The training step on each kind of machine."""
 
+WITH_EXPERTS = "_with_experts"
+KINDS = tuple(fabric + blocks for blocks in ("", WITH_EXPERTS) for fabric in STEPS)
+"""Machines, with models whose layers are all dense, and with any model: the same equations, but the first know more beforehand."""
+
+DENSE = {"experts": 0, "ep": 1, "etp": 1, "kv_rank": 0, "query_rank": 0}
+"""What holds for models without experts and latent attention."""
+
 DEGREES = ("tp", "cp", "pp", "dp")
-JUDGED = ("legal", *RULES)
-"""What a search looks at first, for tuples of degrees: which layouts are legal, and which rule rejects the others."""
+EXPERT_DEGREES = ("ep", "etp")
 SEARCHED = ("step_time", "allocated", "device_used", "legal")
 """What it looks at then, for every placement of the degrees that have a legal layout."""
 
 HOSTED = ("host_left",)
 """What it looks at besides where hosts keep something."""
 
-ALONE: dict[str, int] = {
-    "optimizer_away": 0,
-    "weights_away": 0,
-    "activations_away": 0,
-    "gradients_away": 0,
-    "host_exposed_forward": 0,
-    "host_exposed_backward": 0,
-    "host_exposed_update": 0,
-    "rule_offload": 1,
-}
-"""What these are where hosts keep nothing: a search that does not ask for it is spared their axes."""
+ALONE = {"offload": 0, "states_on_drives": 0}
+"""What holds where hosts keep nothing: a search that does not ask for it is spared their axis."""
+
+WITH_HOSTS = "_with_hosts"
+"""Kinds of machine for searches in which hosts may keep something, whatever the model."""
+
+
+@cache
+def step(kind: str) -> EquationSystem:
+    """The training step of a kind of machine and model."""
+    fabric, experts, _ = kind.partition(WITH_EXPERTS)
+    return STEPS[fabric].system if experts else STEPS[fabric].system.settled(DENSE)
+
+
+@cache
+def searched_step(kind: str) -> EquationSystem:
+    """The same for a search: hosts keep nothing, but of the kinds `WITH_HOSTS`."""
+    fabric, hosts, _ = kind.partition(WITH_HOSTS)
+    return STEPS[fabric].system if hosts else step(kind).settled(ALONE)
+
+
+@cache
+def legality(experts: bool) -> EquationSystem:
+    """The rules of layouts, for models with and without experts."""
+    return Legality.system if experts else Legality.system.settled(DENSE)
+
+
+def judged(system: EquationSystem) -> list[str]:
+    """What a search looks at first, for tuples of degrees: which are legal, and which rule rejects the others."""
+    return ["legal", *(rule for rule in RULES if not system[rule].expression.is_Number)]
+
 
 _ANSWERS = frozenset(
     [
@@ -47,8 +76,13 @@ _ANSWERS = frozenset(
         "device_used",
         "margin",
         "overflow",
+        "between_steps",
+        "head_allocated",
+        "head_between_steps",
+        "megatron_flops",
         "stage_peak",
         "memory_use",
+        "phase_allocated",
         "legal",
         "host_used",
         "drives_used",
@@ -77,8 +111,8 @@ def _on_torus(axis: str) -> tuple[str, ...]:
     return (*(f"{axis}{what}_{along}" for what in ("", "_stride", "_ring") for along in "xyz"), f"{axis}_slices")
 
 
-def _levels(placed: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    return {
+def _levels(placed: dict[str, tuple[str, ...]], experts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    levels = {
         "once": (),
         "by_tp": ("tp",),
         "by_tp_and_cp": ("tp", "cp"),
@@ -90,15 +124,31 @@ def _levels(placed: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
         "by_placed_pp": ("tp", "cp", "pp", *placed["pp"]),
         "by_placed_dp": (*DEGREES, *placed["cp"], *placed["dp"]),
         "by_degrees_and_placed_tp": (*DEGREES, *placed["tp"], *placed["cp"]),
-        "layouts": (*DEGREES, *placed["tp"], *placed["cp"], *placed["pp"], *placed["dp"]),
+    }
+    if experts:
+        levels |= {
+            "by_tp_and_experts": ("tp", "cp", *experts),
+            "by_all_degrees": (*DEGREES, *experts),
+            "by_placed_stage": (*DEGREES, *experts, *placed["tp"], *placed["cp"], *placed["dp"]),
+        }
+    return levels | {
+        "layouts": (*DEGREES, *experts, *placed["tp"], *placed["cp"], *placed["pp"], *placed["dp"]),
     }
 
 
-RULE_LEVELS: dict[str, tuple[str, ...]] = {"once": (), "by_degrees": DEGREES}
-"""Columns of each level of rows for the rules, which do not ask where groups are placed."""
+def rule_levels(experts: bool) -> dict[str, tuple[str, ...]]:
+    """Columns of each level of rows for the rules, which do not ask where groups are placed."""
+    return {"once": (), "by_degrees": (*DEGREES, *(EXPERT_DEGREES if experts else ()))}
+
+
+_PLACED: dict[str, dict[str, tuple[str, ...]]] = {
+    "switches": {axis: _on_switches(axis) for axis in DEGREES},
+    "torus": {axis: _on_torus(axis) for axis in DEGREES},
+}
 
 LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
-    "switches": _levels({axis: _on_switches(axis) for axis in DEGREES}),
-    "torus": _levels({axis: _on_torus(axis) for axis in DEGREES}),
+    fabric + blocks: _levels(placed, EXPERT_DEGREES if blocks else ())
+    for blocks in ("", WITH_EXPERTS, WITH_HOSTS)
+    for fabric, placed in _PLACED.items()
 }
-"""Columns of each level of rows, coarse to fine, for each kind of machine."""
+"""Columns of each level of rows, coarse to fine, for each kind of machine and model."""

@@ -4,18 +4,17 @@ Three quantities, which people confuse: *allocated* is what the tensors take, *r
 *device-used* what the device reports, with the runtime's context and the communicators' buffers.
 """
 
+from costmodel.equations.activations import KeptActivations
 from costmodel.equations.axes import PHASE, STAGE
 from costmodel.equations.parallelism.context import ContextPayloads
 from costmodel.equations.parallelism.in_flight import InFlight
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.offloaded import Offloaded
 from costmodel.symbolic import (
-    BYTE,
     Chapter,
     at_worst,
     both,
     bytes_,
-    choose,
     count,
     either,
     equation,
@@ -28,122 +27,13 @@ from costmodel.symbolic import (
 )
 
 
-class KeptActivations(Chapter):
-    """Bytes that one decoder layer keeps for its backward pass, on one rank, for one micro-batch.
-
-    Outside the parallel blocks: the inputs of both norms and of both blocks. Inside, split over tp: queries, keys, values,
-    the attention's output and statistics, and the feed-forward's inputs and output.
-    """
-
-    layout = part(Layout, shared=True)
-    context = part(ContextPayloads, shared=True)
-    tokens, e = layout.tokens, layout.element_size
-    tp, sequence_split = layout.tp, layout.sequence_split
-    gated = 2 + layout.gated_ffn
-    hidden_mask_bytes = given(
-        bytes_, "kept of a hidden feature for its dropout: 0 without, 1 for a mask", owner="assumption"
-    )
-    score_bytes = given(
-        bytes_, "kept of a score between two tokens and a head: 0 in fused attention", owner="assumption"
-    )
-
-    kept_outside = equation(
-        bytes_,
-        tokens * layout.hidden_size * (4 * e + 2 * hidden_mask_bytes),
-        "norm and block inputs; the masks of both blocks' outputs where they are dropped",
-        source="Korthikanti et al. 2022, section 4.1",
-    )
-    kept_inside = equation(
-        bytes_,
-        tokens * (e * (2 * layout.query_size + 2 * layout.kv_size + gated * layout.ffn_size) + 4 * layout.heads * BYTE),
-        "queries, keys, values, the output and fp32 statistics of fused attention; inputs and output of the activation",
-        source="Megatron-core blocks, checked against exact allocator readings to 2 %",
-    )
-    kept_scores = equation(
-        bytes_,
-        tokens * layout.sequence_length * layout.heads * score_bytes,
-        "scores of attention that is not fused, their dropout mask and what is left of them",
-        source="Korthikanti et al. 2022, section 4.1: 5 bytes",
-    )
-    whole_layer = equation(
-        bytes_,
-        kept_outside / sequence_split + (kept_inside + kept_scores) / tp + 2 * context.copied_keys,
-        "with nothing recomputed",
-    )
-    norm_outputs = equation(
-        bytes_,
-        tokens * 2 * layout.hidden_size * e / sequence_split,
-        "of both norms, which are the inputs of the blocks: 4 H a token in two bytes",
-        source="Megatron-core, --recompute-modules layernorm",
-    )
-    activation_output = equation(
-        bytes_,
-        tokens * layout.ffn_size * e / tp,
-        "of the activation, which is the product with the gate in a gated feed-forward: 2 F a token in two bytes",
-        source="Megatron-core, --recompute-modules moe_act, for the dense feed-forward",
-    )
-    attention_core = equation(
-        bytes_,
-        (kept_scores + tokens * 4 * layout.heads * BYTE) / tp + 2 * context.copied_keys,
-        "between queries, keys, values and the output, which their products keep: statistics in fused attention, else scores",
-        source="Korthikanti et al. 2022, section 5: selective recomputation",
-    )
-    selective_layer = equation(
-        bytes_,
-        tokens
-        * (
-            2 * layout.hidden_size * e / sequence_split
-            + (e * (2 * layout.query_size + layout.kv_size + layout.ffn_size) + 4 * layout.heads * BYTE) / tp
-        )
-        + context.copied_keys,
-        "block input, every second product and the attention output",
-        source="torchtitan's per-operation selective checkpointing",
-    )
-    layer_input = equation(bytes_, tokens * layout.hidden_size * e / sequence_split, "the input of a layer alone")
-    recomputed_kept = equation(
-        bytes_,
-        choose(
-            layout.recompute,
-            {
-                "none": whole_layer,
-                "norms": whole_layer - norm_outputs,
-                "mlp-product": whole_layer - activation_output,
-                "light": whole_layer - norm_outputs - activation_output,
-                "attention": whole_layer - attention_core,
-                "selective": selective_layer,
-                "full": layer_input,
-            },
-        ),
-        "kept by one layer that is recomputed",
-    )
-    kept_layer = equation(
-        bytes_,
-        recomputed_kept + (1 - 1 / layout.recompute_every) * (whole_layer - recomputed_kept),
-        "kept by the average layer",
-    )
-    embedding_kept = equation(
-        bytes_,
-        tokens * layout.hidden_size * (hidden_mask_bytes + layout.embedding_norm * 2 * e) / sequence_split,
-        "of the embedding's output: its mask where it is dropped, what its norm reads and writes",
-    )
-    gathered_sequence = equation(
-        bytes_,
-        tokens * layout.hidden_size * e * (1 - 1 / sequence_split),
-        "what the products of a layer gather of other ranks' tokens where the sequence is split between them",
-        source="Korthikanti et al. 2022, section 4.2.2",
-    )
-    recomputed_layer = equation(
-        bytes_, whole_layer - recomputed_kept, "of one layer, while its backward pass runs it again"
-    )
-
-
 class Memory(Chapter):
     """Peak memory of a training step, item by item."""
 
     activations = part(KeptActivations, shared=True)
     context = part(ContextPayloads, shared=True)
     layout = part(Layout, shared=True)
-    tp, pp, replicas = layout.tp, layout.pp, layout.replicas
+    pp = layout.pp
     flight = part(InFlight, shared=True, pp=pp, micro_batches=layout.micro_batches)
     away = part(Offloaded, shared=True)
 
@@ -196,18 +86,19 @@ class Memory(Chapter):
     )
     weights_held = equation(
         count,
-        flight.weight_versions * layout.stage_parameters / select(layout.weights_sharded > 0, replicas, 1),
+        flight.weight_versions
+        * (layout.stage_parameters / layout.weight_shards + layout.stage_experts / layout.expert_weight_shards),
         "weights of a stage that a rank holds",
         source="Rajbhandari et al. 2020, figure 1",
     )
     gradients_held = equation(
         count,
-        layout.stage_parameters / select(layout.gradients_sharded > 0, replicas, 1),
+        layout.stage_parameters / layout.gradient_shards + layout.stage_experts / layout.expert_gradient_shards,
         "weights whose gradients it holds",
     )
     states_held = equation(
         count,
-        layout.stage_parameters / select(layout.optimizer_sharded > 0, replicas, 1),
+        layout.stage_parameters / layout.optimizer_shards + layout.stage_experts / layout.expert_optimizer_shards,
         "weights whose optimizer states it holds",
     )
     stage_weights = equation(bytes_, weights_held * weight_bytes_here, "weights of a stage on a rank")
@@ -257,7 +148,7 @@ class Memory(Chapter):
             either(layout.weights_sharded > 0, away.weights_away > 0),
             layout.element_size
             * (
-                select(keeps_stage > 0, layout.stage_layers, 2) * layout.layer_parameters
+                select(keeps_stage > 0, layout.stage_layers, 2) * (layout.layer_parameters + layout.layer_experts)
                 + layout.has_embedding * layout.embedding_on_rank
                 + layout.has_head * layout.head_on_rank
             ),
@@ -271,7 +162,7 @@ class Memory(Chapter):
         select(
             either(layout.gradients_sharded > 0, away.weights_away > 0),
             gradient_bytes
-            * layout.layer_parameters
+            * (layout.layer_parameters + layout.layer_experts)
             * select(keeps_stage > 0, layout.stage_layers / layout.virtual_stages, 1),
             0,
         ),
@@ -294,23 +185,21 @@ class Memory(Chapter):
     )
     stage_working = equation(
         bytes_,
-        has_layers
-        * (
-            (running - in_loss) * activations.gathered_sequence
-            + running * context.forward_buffers
-            + in_backward * (activations.recomputed_layer + context.gradient_buffers)
-        ),
+        (running - in_loss) * activations.gathered_sequence
+        + running * context.forward_buffers
+        + in_backward * (activations.recomputed_layer + context.gradient_buffers),
         "of the layer that is run: gathered tokens, keys and values of other ranks, what is run again",
     )
     stage_gathered = equation(
         bytes_,
-        has_layers
-        * (running * gathered_weights + in_loss * unsharded_head_gradient + in_backward * unsharded_gradients),
+        running * gathered_weights + in_loss * unsharded_head_gradient + in_backward * unsharded_gradients,
         "weights that are gathered, gradients not yet scattered",
     )
-    stage_messages = equation(bytes_, has_layers * running * pipeline_messages, "messages between stages")
+    stage_messages = equation(bytes_, running * pipeline_messages, "messages between stages")
     stage_buffers = equation(
-        bytes_, stage_gathered + stage_messages + stage_working, "gathered weights, messages, and those of a layer"
+        bytes_,
+        has_layers * (stage_gathered + stage_messages + stage_working),
+        "gathered weights, messages, and those of a layer",
     )
     memory_use = equation(
         bytes_,
@@ -324,12 +213,30 @@ class Memory(Chapter):
         "of a stage in a phase",
     )
     stage_peak = equation(bytes_, worst(memory_use, PHASE), "of a stage in its worst phase")
+    phase_allocated = equation(bytes_, memory_use + workspace_bytes, "of a stage in a phase, workspaces included")
     allocated = equation(bytes_, worst(stage_peak, STAGE) + workspace_bytes, "peak of the worst stage")
     reserved = equation(bytes_, reserved_factor * allocated, "by the allocator")
+    # Megatron-LM logs the last rank, which holds the head and is rarely the fullest.
+    head_allocated = equation(
+        bytes_,
+        worst(select(layout.has_head > 0, stage_peak, 0), STAGE) + workspace_bytes,
+        "peak of the stage with the head",
+    )
+    head_between_steps = equation(
+        bytes_,
+        worst(select(layout.has_head > 0, stage_weights + stage_gradients + stage_optimizer, 0), STAGE)
+        + workspace_bytes,
+        "of the stage with the head between two steps: states, and workspaces",
+    )
+    between_steps = equation(
+        bytes_,
+        worst(stage_weights + stage_gradients + stage_optimizer, STAGE) + workspace_bytes,
+        "of the fullest stage between two steps",
+    )
     communicator_bytes = equation(
         bytes_,
         select(
-            either(chips / chips_per_host > many_nodes, layout.ulysses_ranks > 1),
+            either(chips / chips_per_host > many_nodes, layout.ulysses_ranks > 1, layout.ep > 1),
             communicator_bytes_many_nodes,
             communicator_bytes_few_nodes,
         ),

@@ -1,6 +1,6 @@
 """One training step of a dense decoder: its time item by item, its memory, the rules it keeps.
 
-The times of the collectives are inputs here; `placed_training` supplies them for groups of ranks on a machine.
+The times of the collectives are inputs here; `training_on_switches` supplies them for groups of ranks on a machine.
 """
 
 from costmodel.equations.axes import RECOMPUTE, STAGE
@@ -9,7 +9,8 @@ from costmodel.equations.kernels.elementwise import OptimizerTraffic
 from costmodel.equations.kernels.layer import LayerCompute
 from costmodel.equations.parallelism.context import ContextParallel
 from costmodel.equations.parallelism.data import FullySharded, GradientSync, ShardedTables
-from costmodel.equations.parallelism.layout import Layout
+from costmodel.equations.parallelism.experts import ExpertParallel
+from costmodel.equations.parallelism.layout import Balance, Layout
 from costmodel.equations.parallelism.legality import Legality
 from costmodel.equations.parallelism.offloaded import HostTraffic
 from costmodel.equations.parallelism.pipeline import Pipeline
@@ -21,9 +22,9 @@ from costmodel.symbolic import (
     count,
     equation,
     given,
+    holds,
     largest,
     part,
-    row,
     seconds,
     select,
     total,
@@ -70,9 +71,21 @@ class Step(Chapter):
     dp_all_reduce = given(seconds, "all-reduce of a stage's gradients over the ranks that share weights")
     pp_send = given(seconds, "one message between neighbouring stages")
 
+    ep_dispatch = given(seconds, "tokens to their experts")
+    ep_combine = given(seconds, "results of experts to their tokens")
+    etp_gather = given(seconds, "rows of experts over the ranks that share an expert's features")
+    etp_scatter = given(seconds, "their results, summed and scattered")
+
+    ep_hidden_share = given(count, "share of the exchanges of experts that hides of what can hide", owner="assumption")
+    tp_blocks = equation(
+        count,
+        2 - layout.expert_share * holds(layout.shared_experts <= 0),
+        "blocks of a layer that tensor-parallel ranks share: attention, and a feed-forward or shared experts",
+    )
     tensor = part(
         TensorParallel,
         tp=tp,
+        blocks=tp_blocks,
         all_gather=tp_all_gather,
         reduce_scatter=tp_reduce_scatter,
         all_reduce=tp_all_reduce,
@@ -96,10 +109,28 @@ class Step(Chapter):
         first_backward=layer.first_backward,
         hidden_share=cp_hidden_share,
     )
+    experts = part(
+        ExpertParallel,
+        dispatch=ep_dispatch,
+        combine=ep_combine,
+        gather=etp_gather,
+        scatter=etp_scatter,
+        forward_compute=layer.forward_compute,
+        backward_compute=layer.backward_compute,
+        hidden_share=ep_hidden_share,
+    )
+    ep_forward = equation(seconds, select(layout.experts > 0, experts.forward, 0), "exchanges of experts, forward")
+    ep_backward = equation(seconds, select(layout.experts > 0, experts.backward, 0), "the same, backward")
+    ep_exposed_forward = equation(
+        seconds, select(layout.experts > 0, experts.exposed_forward, 0), "exchanges of experts that show, forward"
+    )
+    ep_exposed_backward = equation(
+        seconds, select(layout.experts > 0, experts.exposed_backward, 0), "the same, backward"
+    )
     repeated_tp = equation(
         count,
         choose(layout.recompute, dict.fromkeys(RECOMPUTE.labels, 0) | {"full": 1}) / layout.recompute_every,
-        "times that recomputation repeats the tensor-parallel communication of a layer's forward pass",
+        "times that recomputation repeats the communication of a layer's forward pass among tensor-parallel ranks and experts",
     )
     repeated_cp = equation(
         count,
@@ -109,18 +140,18 @@ class Step(Chapter):
     )
     owned_parameters = equation(
         count,
-        layout.heaviest_stage / select(layout.optimizer_sharded > 0, layout.replicas, 1),
+        layout.heaviest_stage / layout.optimizer_shards + layout.heaviest_experts / layout.expert_optimizer_shards,
         "weights of which a rank has the optimizer state, on the chip or with its host",
     )
     accumulation = part(
         OptimizerTraffic,
         owned_parameters=(1 - memory.optimizer_away) * owned_parameters,
-        local_parameters=layout.layer_parameters,
-        copied_parameters=select(layout.weights_sharded > 0, 0, layout.heaviest_stage),
+        local_parameters=layout.layer_parameters + layout.layer_experts,
+        copied_parameters=select(layout.weights_sharded > 0, 0, layout.heaviest_stage + layout.heaviest_experts),
     )
     forward_alone = equation(
         seconds,
-        layer.forward_compute + tensor.exposed_forward + context.exposed_forward,
+        layer.forward_compute + tensor.exposed_forward + context.exposed_forward + ep_exposed_forward,
         "a layer, forward, before FSDP and what its host adds",
     )
     backward_alone = equation(
@@ -129,7 +160,8 @@ class Step(Chapter):
         + layer.recomputed_compute
         + tensor.exposed_backward
         + context.exposed_backward
-        + repeated_tp * tensor.exposed_forward
+        + ep_exposed_backward
+        + repeated_tp * (tensor.exposed_forward + ep_exposed_forward)
         + repeated_cp * context.exposed_forward
         + accumulation.accumulation,
         "a layer, backward, before FSDP and what its host adds",
@@ -137,9 +169,8 @@ class Step(Chapter):
     mean_layers = equation(count, layout.layers / pp, "layers of the average stage")
     host = part(
         HostTraffic,
-        shards=select(layout.weights_sharded > 0, layout.replicas, 1),
         owned=owned_parameters,
-        layer_parameters=layout.layer_parameters,
+        layer_part=layout.layer_parameters / layout.weight_shards + layout.layer_experts / layout.expert_weight_shards,
         kept_layer=memory.kept_layer,
         scatters=select(layout.gradients_sharded > 0, m, 1),
         forward_alone=forward_alone,
@@ -172,8 +203,8 @@ class Step(Chapter):
         ShardedTables,
         gather_layer=dp_gather_layer,
         scatter_layer=dp_scatter_layer,
-        embedding_size=select(pp > 1, 0, layout.embedding_on_rank / layout.layer_parameters),
-        head_size=layout.head_on_rank / layout.layer_parameters,
+        embedding_size=select(pp > 1, 0, layout.embedding_on_rank / (layout.layer_parameters + layout.layer_experts)),
+        head_size=layout.head_on_rank / (layout.layer_parameters + layout.layer_experts),
         forward_left=largest(0, layer_forward - sharded.forward),
         backward_left=largest(0, layer_backward - sharded.backward),
         wire_factor=fsdp_wire_factor,
@@ -194,9 +225,7 @@ class Step(Chapter):
     )
     slowest_stage = equation(seconds, largest(full_stage_time, head_stage_time), "a micro-batch on the slowest stage")
     all_stages = equation(seconds, layout.layers * layer_time + last_work, "a micro-batch on all stages together")
-    layers_of_first = equation(count, row(layout.stage_layers, STAGE, "first"), "layers of the first stage")
-    layers_of_middle = equation(count, row(layout.stage_layers, STAGE, "middle"), "layers of each stage between")
-    layers_of_last = equation(count, row(layout.stage_layers, STAGE, "last"), "layers of the last stage")
+    plain = part(Balance, virtual_stages=1, folded=0)  # as 1F1B and GPipe have it, whatever a row's chunks
     pipeline = part(
         Pipeline,
         pp=pp,
@@ -208,12 +237,12 @@ class Step(Chapter):
         input_gradient=layer_backward - layer_weight_gradient,
         weight_gradient=layer_weight_gradient,
         send=pp_send,
-        first_forward=layers_of_first * layer_forward,
-        first_backward=layers_of_first * layer_backward,
-        middle_forward=layers_of_middle * layer_forward,
-        middle_backward=layers_of_middle * layer_backward,
-        last_forward=layers_of_last * layer_forward + layer.loss_forward,
-        last_backward=layers_of_last * layer_backward + layer.loss_compute - layer.loss_forward,
+        first_forward=plain.layers_of_first * layer_forward,
+        first_backward=plain.layers_of_first * layer_backward,
+        middle_forward=plain.layers_of_middle * layer_forward,
+        middle_backward=plain.layers_of_middle * layer_backward,
+        last_forward=plain.layers_of_last * layer_forward + layer.loss_forward,
+        last_backward=plain.layers_of_last * layer_backward + layer.loss_compute - layer.loss_forward,
     )
     sync = part(
         GradientSync,
@@ -250,8 +279,8 @@ class Step(Chapter):
     time_attention = equation(seconds, layer_passes * (layer.attention_forward + layer.attention_backward), "attention")
     time_elementwise = equation(
         seconds,
-        layer_passes * (layer.between_forward + layer.between_backward + accumulation.accumulation),
-        "norms, activations, residuals, accumulation of gradients",
+        layer_passes * (layer.elementwise_forward + layer.elementwise_backward + accumulation.accumulation),
+        "norms, activations, residuals, rows sorted to experts, accumulation of gradients",
     )
     time_loss = equation(
         seconds,
@@ -268,6 +297,11 @@ class Step(Chapter):
         seconds,
         layer_passes * ((1 + repeated_cp) * context.exposed_forward + context.exposed_backward),
         "context-parallel traffic",
+    )
+    time_ep = equation(
+        seconds,
+        layer_passes * ((1 + repeated_tp) * ep_exposed_forward + ep_exposed_backward),
+        "exchanges of experts",
     )
     time_fsdp = equation(
         seconds,
@@ -296,6 +330,11 @@ class Step(Chapter):
         seconds,
         layer_passes * ((1 + repeated_cp) * context.forward + context.backward),
         "context-parallel traffic, hidden or not",
+    )
+    total_ep = equation(
+        seconds,
+        layer_passes * ((1 + repeated_tp) * ep_forward + ep_backward),
+        "exchanges of experts, hidden or not",
     )
     total_fsdp = equation(
         seconds,

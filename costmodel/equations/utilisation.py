@@ -29,6 +29,16 @@ class Utilisation(Chapter):
     step_tokens = equation(count, layout.global_batch * layout.sequence_length, "tokens of a step")
     tokens_per_second = equation(per_second, step_tokens / step_time, "tokens a second")
     model_flops = equation(flop, step_tokens * work.training_flops, "of a step, attention in full, nothing recomputed")
+    active_ffn_size = equation(
+        count,
+        (
+            layout.dense_layers * layout.ffn_size
+            + layout.expert_layers
+            * (layout.experts_per_token * layout.expert_ffn_size + layout.shared_experts * layout.shared_ffn_size)
+        )
+        / layout.layers,
+        "features of feed-forwards and experts that a token goes through, in the mean layer",
+    )
     rerun_flops = equation(
         flop,
         choose(
@@ -43,7 +53,7 @@ class Utilisation(Chapter):
                 * FLOP
                 * layout.layers
                 * layout.hidden_size
-                * (layout.kv_size + layout.query_size + layout.gated_ffn * layout.ffn_size),
+                * (layout.values_size + layout.outputs_size + layout.gated_ffn * active_ffn_size),
                 "full": work.forward_flops_causal - work.head_flops,
             },
         )
@@ -54,6 +64,12 @@ class Utilisation(Chapter):
         flop,
         step_tokens * (work.training_flops_causal + rerun_flops),
         "of a step, attention causal, recomputation counted",
+    )
+    megatron_flops = equation(
+        flop,
+        step_tokens * (work.training_flops + work.forward_flops - work.head_flops),
+        "of a step as Megatron-LM counted them: all layers run again whatever the layout, attention in full",
+        source="Narayanan et al. 2021, equation 3",
     )
     chip_rate = equation(flop_per_second, model_flops / (step_time * chips), "model FLOP a second and chip")
     mfu = equation(

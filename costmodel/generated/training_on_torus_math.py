@@ -8,13 +8,14 @@ from typing import Any
 
 from costmodel.runtime import ceil_log2, floor_log2, nearest_whole, none_drawn, ones_below
 
-MEANING = {'rule_heads': 'tp divides the query heads', 'rule_kv_heads': 'tp divides the key-value heads, or they divide tp', 'rule_ffn': 'tp divides the feed-forward width', 'rule_layers': 'pp times v divides the layers, or the layers and two, where first and last do not say otherwise', 'rule_depth': 'every stage holds a layer', 'rule_batch': 'dp times the micro-batch size divides the global batch', 'rule_chunks': 'interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1', 'rule_ends': 'first and last leave each of the other stages as many layers, which v divides as it does them, and are not for zb-v, v-half, v-min, dualpipev, dualpipe, chimera', 'rule_messages': 'p2p=blocking is for 1f1b and interleaved', 'rule_offload': "the host keeps weights with zero=3 or a single replica, states of optimizers that its processors can run (not Muon's), and nothing with pipedream and pipedream-2bw; its drives keep states", 'rule_stages': 'schedules other than 1f1b need several stages, dualpipe and chimera an even number', 'rule_groups': 'group is for interleaved and interleaved-zb: groups of pp or more micro-batches, the last one too, and pp divides them without it', 'rule_filled': 'the micro-batches fill the pipeline: at least twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for zb-v, pp for pipedream and pipedream-2bw', 'rule_halves': 'half of the micro-batches enter at each end of dualpipe and chimera; those of chimera are at most pp or a multiple of it', 'rule_updates': 'dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled', 'rule_sequence': 'sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence', 'rule_context_length': 'cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)', 'rule_context_heads': 'where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it', 'rule_context_type': 'cp_type is said only where cp is 2 or more; with usp a rank has several key-value heads, and cp is twice as many or a larger multiple', 'rule_sharding': 'zero of 1 or more needs dp or cp of 2 or more', 'legal': '1 when every rule holds', 'memory_use': 'of a stage in a phase', 'stage_peak': 'of a stage in its worst phase', 'allocated': 'peak of the worst stage', 'reserved': 'by the allocator', 'device_used': 'as the device reports it', 'margin': "left of the chip's memory; negative when it is short", 'overflow': 'positive when the tensors alone cannot fit', 'memory_parameters': 'parameters', 'memory_gradients': 'gradients', 'memory_optimizer': 'optimizer states', 'memory_activations': 'kept activations', 'memory_logits': 'logits and loss', 'memory_buffers': 'buffers', 'memory_overhead': 'workspaces of the libraries', 'host_states': "states of a stage that its chip's host keeps", 'host_activations': 'activations that it keeps', 'host_used': 'memory of a host', 'drives_used': 'on the drives of a host', 'host_left': 'left of its memory, or of its drives where they have less; negative when it is short', 'host_needed_forward': 'bandwidth of a chip with which the copies of a layer hide, forward', 'host_needed_backward': 'bandwidth of a chip with which they hide, backward', 'step_time': 'one optimizer step', 'time_matmul': 'weight products', 'time_attention': 'attention', 'time_elementwise': 'norms, activations, residuals, accumulation of gradients', 'time_loss': 'head and loss, where the slowest stage has them', 'time_recompute': 'forward work run again', 'time_tp': 'tensor-parallel traffic', 'time_cp': 'context-parallel traffic', 'time_fsdp': 'FSDP traffic', 'time_pp': 'messages between stages', 'time_dp': 'gradient and weight traffic', 'time_bubble': 'pipeline bubble', 'time_optimizer': 'optimizer', 'time_offload': 'copies between chip and host, and the update on the host', 'time_other': 'data, logging, clipping', 'total_tp': 'tensor-parallel traffic, hidden or not', 'total_cp': 'context-parallel traffic, hidden or not', 'total_fsdp': 'FSDP traffic, hidden or not', 'total_dp': 'gradient and weight traffic, hidden or not', 'total_pp': 'messages of one stage, forward and backward, hidden or not; those that show, where waits for other stages are more', 'step_tokens': 'tokens of a step', 'tokens_per_second': 'tokens a second', 'model_flops': 'of a step, attention in full, nothing recomputed', 'hardware_flops': 'of a step, attention causal, recomputation counted', 'chip_rate': 'model FLOP a second and chip', 'mfu': 'model FLOPs utilisation: attention in full, no recomputation', 'mfu_causal': 'the same with attention counted causal', 'hfu': 'hardware FLOPs utilisation: what the chips really do'}
+MEANING = {'rule_heads': 'tp divides the query heads', 'rule_kv_heads': 'tp divides the key-value heads, or they divide tp', 'rule_ffn': 'tp divides the feed-forward width', 'rule_layers': 'pp times v divides the layers, or the layers and two, where first and last do not say otherwise', 'rule_depth': 'every stage holds a layer', 'rule_batch': 'dp times the micro-batch size divides the global batch', 'rule_chunks': 'interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1', 'rule_ends': 'first and last leave each of the other stages as many layers, which v divides as it does them, and are not for zb-v, v-half, v-min, dualpipev, dualpipe, chimera', 'rule_messages': 'p2p=blocking is for 1f1b and interleaved', 'rule_offload': "the host keeps weights with zero=3 or a single replica, states of optimizers that its processors can run (not Muon's), and nothing with pipedream and pipedream-2bw; its drives keep states", 'rule_stages': 'schedules other than 1f1b need several stages, dualpipe and chimera an even number', 'rule_groups': 'group is for interleaved and interleaved-zb: groups of pp or more micro-batches, the last one too, and pp divides them without it', 'rule_filled': 'the micro-batches fill the pipeline: at least twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for zb-v, pp for pipedream and pipedream-2bw', 'rule_halves': 'half of the micro-batches enter at each end of dualpipe and chimera; those of chimera are at most pp or a multiple of it', 'rule_updates': 'dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled', 'rule_sequence': 'sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence', 'rule_context_length': 'cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)', 'rule_context_heads': 'where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it', 'rule_context_type': 'cp_type is said only where cp is 2 or more; with usp a rank has several key-value heads, and cp is twice as many or a larger multiple', 'rule_sharding': 'zero of 1 or more needs dp or cp of 2 or more', 'rule_experts': 'ep divides the routed experts of a layer, and only a model with experts takes ep or etp', 'rule_expert_features': 'etp divides the features of an expert', 'rule_expert_grid': 'ep times etp divides tp times cp times dp, the ranks of a stage', 'rule_expert_sequence': 'experts with tp of 2 or more need sequence parallelism', 'legal': '1 when every rule holds', 'memory_use': 'of a stage in a phase', 'stage_peak': 'of a stage in its worst phase', 'phase_allocated': 'of a stage in a phase, workspaces included', 'allocated': 'peak of the worst stage', 'reserved': 'by the allocator', 'head_allocated': 'peak of the stage with the head', 'head_between_steps': 'of the stage with the head between two steps: states, and workspaces', 'between_steps': 'of the fullest stage between two steps', 'device_used': 'as the device reports it', 'margin': "left of the chip's memory; negative when it is short", 'overflow': 'positive when the tensors alone cannot fit', 'memory_parameters': 'parameters', 'memory_gradients': 'gradients', 'memory_optimizer': 'optimizer states', 'memory_activations': 'kept activations', 'memory_logits': 'logits and loss', 'memory_buffers': 'buffers', 'memory_overhead': 'workspaces of the libraries', 'host_states': "states of a stage that its chip's host keeps", 'host_activations': 'activations that it keeps', 'host_used': 'memory of a host', 'drives_used': 'on the drives of a host', 'host_left': 'left of its memory, or of its drives where they have less; negative when it is short', 'host_needed_forward': 'bandwidth of a chip with which the copies of a layer hide, forward', 'host_needed_backward': 'bandwidth of a chip with which they hide, backward', 'step_time': 'one optimizer step', 'time_matmul': 'weight products', 'time_attention': 'attention', 'time_elementwise': 'norms, activations, residuals, rows sorted to experts, accumulation of gradients', 'time_loss': 'head and loss, where the slowest stage has them', 'time_recompute': 'forward work run again', 'time_tp': 'tensor-parallel traffic', 'time_cp': 'context-parallel traffic', 'time_ep': 'exchanges of experts', 'time_fsdp': 'FSDP traffic', 'time_pp': 'messages between stages', 'time_dp': 'gradient and weight traffic', 'time_bubble': 'pipeline bubble', 'time_optimizer': 'optimizer', 'time_offload': 'copies between chip and host, and the update on the host', 'time_other': 'data, logging, clipping', 'total_tp': 'tensor-parallel traffic, hidden or not', 'total_cp': 'context-parallel traffic, hidden or not', 'total_ep': 'exchanges of experts, hidden or not', 'total_fsdp': 'FSDP traffic, hidden or not', 'total_dp': 'gradient and weight traffic, hidden or not', 'total_pp': 'messages of one stage, forward and backward, hidden or not; those that show, where waits for other stages are more', 'step_tokens': 'tokens of a step', 'tokens_per_second': 'tokens a second', 'model_flops': 'of a step, attention in full, nothing recomputed', 'hardware_flops': 'of a step, attention causal, recomputation counted', 'megatron_flops': 'of a step as Megatron-LM counted them: all layers run again whatever the layout, attention in full', 'chip_rate': 'model FLOP a second and chip', 'mfu': 'model FLOPs utilisation: attention in full, no recomputation', 'mfu_causal': 'the same with attention counted causal', 'hfu': 'hardware FLOPs utilisation: what the chips really do'}
 
 
-def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virtual_stages: Any, first_layers: Any, last_layers: Any, layers: Any, dp: Any, global_batch: Any, micro_batch_size: Any, schedule: Any, messages_block: Any, offload: Any, orthogonalisation_steps: Any, cp: Any, states_on_drives: Any, weights_sharded: Any, group_size: Any, sequence_length: Any, sequence_parallel: Any, cp_type: Any, optimizer_sharded: Any, element_size: Any, embedding_norm: Any, hidden_mask_bytes: Any, hidden_size: Any, recompute_every: Any, head_size: Any, score_bytes: Any, recompute: Any, gated_ffn: Any, norm: Any, positions: Any, vocabulary: Any, vocabulary_multiple: Any, final_norm: Any, tied_embeddings: Any, fsdp_keeps_stage: Any, attention_gate: Any, kv_rank: Any, plain_head_size: Any, rope_head_size: Any, query_rank: Any, value_head_size: Any, attention_sinks: Any, ffn_bias: Any, attention_bias: Any, qk_norm: Any, norms_per_layer: Any, gradient_bytes: Any, gradients_sharded: Any, kept_messages: Any, kv_gradient_bytes: Any, loss_bytes: Any, loss_chunks: Any, optimizer_bytes: Any, step_extra_bytes: Any, weight_bytes: Any, workspace_bytes: Any, reserved_factor: Any, chips: Any, chips_per_host: Any, communicator_bytes_few_nodes: Any, communicator_bytes_many_nodes: Any, many_nodes: Any, context_bytes: Any, memory_capacity: Any, host_set_aside: Any, offload_chips: Any, drive_capacity: Any, host_capacity: Any, dcn_bandwidth: Any, dcn_links_per_host: Any, host_link_bandwidth: Any, dcn_share: Any, cp_x: Any, cp_y: Any, cp_z: Any, dcn_latency: Any, cp_ring_x: Any, cp_stride_x: Any, cp_ring_y: Any, cp_stride_y: Any, cp_ring_z: Any, cp_stride_z: Any, hop_latency: Any, launch_latency: Any, link_bandwidth: Any, link_share: Any, cp_slices: Any, attention_share: Any, exponential_rate: Any, peak: Any, launch_gap: Any, memory_bandwidth: Any, memory_share: Any, document_length: Any, window: Any, layers_without_attention: Any, window_every: Any, cp_hidden_share: Any, elementwise_traffic_factor: Any, rotary_bytes: Any, gated_activation_bytes_forward: Any, hidden_bytes_forward: Any, plain_activation_bytes_forward: Any, matmul_share: Any, tp_x: Any, tp_y: Any, tp_z: Any, tp_slices: Any, tp_ring_x: Any, tp_stride_x: Any, tp_ring_y: Any, tp_stride_y: Any, tp_ring_z: Any, tp_stride_z: Any, tp_hidden_share: Any, offload_link_bandwidth: Any, offload_memory_bandwidth: Any, offload_drive_bandwidth: Any, accumulation_bytes: Any, attention_backward_factor: Any, gated_activation_bytes_backward: Any, hidden_bytes_backward: Any, plain_activation_bytes_backward: Any, dp_hidden_share: Any, host_hidden_share: Any, dp_wire_factor: Any, gradient_wire_bytes: Any, dp_x: Any, dp_y: Any, dp_z: Any, dp_slices: Any, dp_ring_x: Any, dp_stride_x: Any, dp_ring_y: Any, dp_stride_y: Any, dp_ring_z: Any, dp_stride_z: Any, loss_traffic_bytes: Any, fsdp_hidden_share: Any, fsdp_wire_factor: Any, pp_x: Any, pp_y: Any, pp_z: Any, pp_slices: Any, pp_stride_x: Any, pp_stride_y: Any, pp_stride_z: Any, send_exposed_share: Any, step_overhead: Any, host_drive_traffic: Any, host_update_traffic: Any, copy_bytes: Any, update_bytes: Any, expert_every: Any, experts: Any, layers_without_ffn: Any, first_expert_layer: Any, expert_ffn_size: Any, latent_size: Any, experts_per_token: Any, shared_experts: Any, shared_ffn_size: Any, shared_gate: Any, recurrent_layers: Any, recurrent_heads: Any, recurrent_groups: Any, state_size: Any, recurrent_kind: Any, recurrent_head_size: Any) -> dict[str, Any]:
+def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virtual_stages: Any, first_layers: Any, last_layers: Any, layers: Any, dp: Any, global_batch: Any, micro_batch_size: Any, schedule: Any, messages_block: Any, offload: Any, orthogonalisation_steps: Any, cp: Any, states_on_drives: Any, weights_sharded: Any, group_size: Any, sequence_length: Any, sequence_parallel: Any, cp_type: Any, optimizer_sharded: Any, dropout_bytes: Any, element_size: Any, embedding_norm: Any, hidden_size: Any, recompute_every: Any, head_size: Any, score_bytes: Any, recompute: Any, gated_ffn: Any, norm: Any, positions: Any, vocabulary: Any, vocabulary_multiple: Any, final_norm: Any, tied_embeddings: Any, fsdp_keeps_stage: Any, attention_gate: Any, attention_sinks: Any, attention_bias: Any, ffn_bias: Any, qk_norm: Any, norms_per_layer: Any, gradient_bytes: Any, gradients_sharded: Any, kept_messages: Any, kv_gradient_bytes: Any, loss_bytes: Any, loss_chunks: Any, optimizer_bytes: Any, step_extra_bytes: Any, weight_bytes: Any, workspace_bytes: Any, reserved_factor: Any, chips: Any, chips_per_host: Any, communicator_bytes_few_nodes: Any, communicator_bytes_many_nodes: Any, many_nodes: Any, context_bytes: Any, memory_capacity: Any, host_set_aside: Any, offload_chips: Any, drive_capacity: Any, host_capacity: Any, cp_x: Any, cp_y: Any, cp_z: Any, dcn_bandwidth: Any, dcn_links_per_host: Any, host_link_bandwidth: Any, dcn_share: Any, dcn_latency: Any, cp_stride_x: Any, cp_ring_x: Any, cp_stride_y: Any, cp_ring_y: Any, cp_stride_z: Any, cp_ring_z: Any, hop_latency: Any, launch_latency: Any, link_bandwidth: Any, link_share: Any, cp_slices: Any, attention_share: Any, exponential_rate: Any, peak: Any, launch_gap: Any, memory_bandwidth: Any, memory_share: Any, document_length: Any, window: Any, layers_without_attention: Any, window_every: Any, cp_hidden_share: Any, gated_activation_bytes_forward: Any, plain_activation_bytes_forward: Any, elementwise_traffic_factor: Any, rotary_bytes: Any, hidden_bytes_forward: Any, matmul_share: Any, expert_ffn_size: Any, latent_size: Any, shared_experts: Any, shared_ffn_size: Any, plain_head_size: Any, rope_head_size: Any, value_head_size: Any, tp_x: Any, tp_y: Any, tp_z: Any, tp_slices: Any, tp_ring_x: Any, tp_stride_x: Any, tp_ring_y: Any, tp_stride_y: Any, tp_ring_z: Any, tp_stride_z: Any, tp_hidden_share: Any, offload_link_bandwidth: Any, offload_memory_bandwidth: Any, offload_drive_bandwidth: Any, accumulation_bytes: Any, attention_backward_factor: Any, gated_activation_bytes_backward: Any, plain_activation_bytes_backward: Any, hidden_bytes_backward: Any, dp_hidden_share: Any, host_hidden_share: Any, dp_wire_factor: Any, gradient_wire_bytes: Any, dp_x: Any, dp_y: Any, dp_z: Any, dp_slices: Any, dp_ring_x: Any, dp_stride_x: Any, dp_ring_y: Any, dp_stride_y: Any, dp_ring_z: Any, dp_stride_z: Any, loss_traffic_bytes: Any, fsdp_hidden_share: Any, fsdp_wire_factor: Any, pp_x: Any, pp_y: Any, pp_z: Any, pp_slices: Any, pp_stride_x: Any, pp_stride_y: Any, pp_stride_z: Any, send_exposed_share: Any, step_overhead: Any, host_drive_traffic: Any, host_update_traffic: Any, copy_bytes: Any, update_bytes: Any, layers_without_ffn: Any, recurrent_layers: Any, recurrent_heads: Any, recurrent_groups: Any, state_size: Any, recurrent_kind: Any, recurrent_head_size: Any) -> dict[str, Any]:
     """OnTorus: every quantity by name."""
     rule_heads = 1 if tp * floor(heads / tp) == heads else 0  # tp divides the query heads
-    rule_kv_heads = 1 if (kv_heads * floor(tp / kv_heads) == tp) or (tp * floor(kv_heads / tp) == kv_heads) else 0  # tp divides the key-value heads, or they divide tp
+    key_value_heads = kv_heads  # heads of keys and values
+    rule_kv_heads = 1 if (key_value_heads * floor(tp / key_value_heads) == tp) or (tp * floor(key_value_heads / tp) == key_value_heads) else 0  # tp divides the key-value heads, or they divide tp
     rule_ffn = 1 if tp * floor(ffn_size / tp) == ffn_size else 0  # tp divides the feed-forward width
     chunks = pp * virtual_stages  # chunks of layers in the pipeline
     ends_said = first_layers + last_layers  # layers of the ends that are said
@@ -43,15 +44,19 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     rule_updates = (1 if dp <= 1 else 0) if schedule == 15 else 1  # dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled
     rule_sequence = 1 if sequence_parallel == 0 else (1 if (cp * tp * floor(sequence_length / (cp * tp)) == sequence_length) and (tp > 1) else 0)  # sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence
     rule_context_length = (1 if (2 * cp * floor(sequence_length / (2 * cp)) == sequence_length) or (cp <= 1) else 0) if cp_type == 0 else (1 if cp * floor(sequence_length / cp) == sequence_length else 0) if cp_type in {1, 3} else (1 if 2 * cp * floor(sequence_length / (2 * cp)) == sequence_length else 0)  # cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)
-    kv_heads_on_rank = max(kv_heads / tp, 1)  # key-value heads of a tensor-parallel rank; copies where they are too few
+    kv_heads_on_rank = max(key_value_heads / tp, 1)  # key-value heads of a tensor-parallel rank; copies where they are too few
     ulysses_ranks = 1 if cp_type in {0, 1, 2} else cp if cp_type == 3 else min(cp, kv_heads_on_rank)  # neighbouring context-parallel ranks that exchange heads (u); with usp as many as need no copies of keys
-    rule_context_heads = (1 if (tp * ulysses_ranks * floor(heads / (tp * ulysses_ranks)) == heads) and ((kv_heads * floor(tp * ulysses_ranks / kv_heads) == tp * ulysses_ranks) or (tp * ulysses_ranks * floor(kv_heads / (tp * ulysses_ranks)) == kv_heads)) else 0) if ulysses_ranks > 1 else 1  # where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it
+    rule_context_heads = (1 if (tp * ulysses_ranks * floor(heads / (tp * ulysses_ranks)) == heads) and ((key_value_heads * floor(tp * ulysses_ranks / key_value_heads) == tp * ulysses_ranks) or (tp * ulysses_ranks * floor(key_value_heads / (tp * ulysses_ranks)) == key_value_heads)) else 0) if ulysses_ranks > 1 else 1  # where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it
     rule_context_type = 1 if cp_type == 0 else (1 if cp > 1 else 0) if cp_type in {1, 2, 3} else (1 if (ulysses_ranks * floor(cp / ulysses_ranks) == cp) and (ulysses_ranks < cp) and (ulysses_ranks > 1) else 0)  # cp_type is said only where cp is 2 or more; with usp a rank has several key-value heads, and cp is twice as many or a larger multiple
     rule_sharding = 1 if (optimizer_sharded <= 0) or (replicas > 1) else 0  # zero of 1 or more needs dp or cp of 2 or more
-    legal = min(rule_heads, rule_kv_heads, rule_ffn, rule_layers, rule_depth, rule_batch, rule_chunks, rule_ends, rule_messages, rule_offload, rule_stages, rule_groups, rule_filled, rule_halves, rule_updates, rule_sequence, rule_context_length, rule_context_heads, rule_context_type, rule_sharding)  # 1 when every rule holds
+    rule_experts = 1  # ep divides the routed experts of a layer, and only a model with experts takes ep or etp
+    rule_expert_features = 1  # etp divides the features of an expert
+    rule_expert_grid = 1  # ep times etp divides tp times cp times dp, the ranks of a stage
+    rule_expert_sequence = 1  # experts with tp of 2 or more need sequence parallelism
+    legal = min(rule_heads, rule_kv_heads, rule_ffn, rule_layers, rule_depth, rule_batch, rule_chunks, rule_ends, rule_messages, rule_offload, rule_stages, rule_groups, rule_filled, rule_halves, rule_updates, rule_sequence, rule_context_length, rule_context_heads, rule_context_type, rule_sharding, 1, 1, 1, 1)  # 1 when every rule holds
     sequence_split = 1 if sequence_parallel == 0 else tp  # ranks that share what lies between the products
     tokens = micro_batch_size * sequence_length / cp  # tokens of a micro-batch on a rank
-    embedding_kept = hidden_size * tokens * (2 * element_size * embedding_norm + hidden_mask_bytes) / sequence_split  # of the embedding's output: its mask where it is dropped, what its norm reads and writes
+    embedding_kept = hidden_size * tokens * (dropout_bytes + 2 * element_size * embedding_norm) / sequence_split  # of the embedding's output: its mask where it is dropped, what its norm reads and writes
     weight_copies = 2 if schedule in {12, 14} else 1  # stages whose weights a rank holds: one of either way, where micro-batches enter at both ends
     has_embedding = [(1, 0, weight_copies - 1 if pp > 1 else 0,)[i_stage] for i_stage in range(3)]  # 1 where the embedding is
     chimera = [min(pp, pp / 2 + (1, pp / 2, 1,)[i_stage]) for i_stage in range(3)]  # of Chimera, most in the middle of the pipeline
@@ -59,28 +64,38 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     group_chunks = whole_group * (virtual_stages - 1)  # passes of a group through all chunks but the last
     rank = [(0, min(1, pp - 1), pp - 1,)[i_stage] for i_stage in range(3)]  # position in the pipeline; of the middle stages the fullest is the second
     in_flight = [min(pp - rank[i_stage], micro_batches) if schedule in {0, 15, 16} else min(group_chunks + 2 * pp - 2 * rank[i_stage] - 1, chunk_passes) / virtual_stages if schedule == 1 else min(pp, micro_batches) if schedule in {4, 6, 9} else min(2 * pp - 1, micro_batches) if schedule in {5, 7} else min(group_chunks + pp, chunk_passes) / virtual_stages if schedule == 8 else floor((pp + 2) / 2) if schedule == 10 else floor((pp + 4) / 3) if schedule == 11 else pp + 1 if schedule == 12 else (2 * pp + 1) / 2 if schedule == 13 else min(chimera[i_stage], micro_batches) if schedule == 14 else micro_batches for i_stage in range(3)]  # micro-batches in flight
-    activation_output = element_size * ffn_size * tokens / tp  # of the activation, which is the product with the gate in a gated feed-forward: 2 F a token in two bytes
+    mean_ffn_size = ffn_size  # features of the feed-forwards that tensor-parallel ranks split, dense or of shared experts, in the average layer
+    activation_output = element_size * mean_ffn_size * tokens / tp  # of the activation, which is the product with the gate in a gated feed-forward: 2 F a token in two bytes
     exchanged_kv_heads = max(kv_heads_on_rank, ulysses_ranks)  # key-value heads of a tensor-parallel rank once each of u ranks has one: copies where they are too few
-    kv_size = head_size * kv_heads  # features of all keys, or values, of a token
-    copied_keys = element_size * tokens * (exchanged_kv_heads * head_size - kv_size / tp) if ulysses_ranks > 1 else 0  # keys (or values) that a rank keeps as copies of another rank's
+    key_head_size = head_size  # features of a query or key
+    value_features = head_size  # features of a value
+    head_features = key_head_size + value_features  # features of a key and a value
+    keys_size = key_head_size * key_value_heads  # features of all keys
+    values_size = key_value_heads * value_features  # features of all values
+    copied_keys = element_size * tokens * ((exchanged_kv_heads * head_features - (keys_size + values_size) / tp) / 2) if ulysses_ranks > 1 else 0  # keys (or values) that a rank keeps as copies of another rank's
     kept_scores = heads * score_bytes * sequence_length * tokens  # scores of attention that is not fused, their dropout mask and what is left of them
     attention_core = 2 * copied_keys + (4 * heads * tokens + kept_scores) / tp  # between queries, keys, values and the output, which their products keep: statistics in fused attention, else scores
     layer_input = element_size * hidden_size * tokens / sequence_split  # the input of a layer alone
     norm_outputs = 2 * element_size * hidden_size * tokens / sequence_split  # of both norms, which are the inputs of the blocks: 4 H a token in two bytes
-    query_size = head_size * heads  # features of all queries of a token
-    selective_layer = copied_keys + tokens * (2 * element_size * hidden_size / sequence_split + (element_size * (ffn_size + kv_size + 2 * query_size) + 4 * heads) / tp)  # block input, every second product and the attention output
-    kept_inside = tokens * (element_size * (ffn_size * (gated_ffn + 2) + 2 * kv_size + 2 * query_size) + 4 * heads)  # queries, keys, values, the output and fp32 statistics of fused attention; inputs and output of the activation
-    kept_outside = hidden_size * tokens * (2 * (2 * element_size + hidden_mask_bytes))  # norm and block inputs; the masks of both blocks' outputs where they are dropped
+    outputs_size = heads * value_features  # features of the attention's output
+    queries_size = heads * key_head_size  # features of all queries that attend
+    selective_layer = copied_keys + tokens * (2 * element_size * hidden_size / sequence_split + (element_size * (mean_ffn_size + outputs_size + queries_size + values_size) + 4 * heads) / tp)  # block input, every second product and the attention output
+    kept_inside = tokens * (element_size * mean_ffn_size * (gated_ffn + 2) + element_size * (keys_size + outputs_size + queries_size + values_size) + 4 * heads)  # queries, keys, values, the output and fp32 statistics of fused attention; inputs and output of the activation
+    kept_outside = tokens * (2 * (dropout_bytes * hidden_size + 2 * element_size * hidden_size))  # norm and block inputs, and masks of dropout
     whole_layer = 2 * copied_keys + kept_outside / sequence_split + (kept_inside + kept_scores) / tp  # with nothing recomputed
     recomputed_kept = whole_layer if recompute == 0 else whole_layer - norm_outputs if recompute == 1 else whole_layer - activation_output if recompute == 2 else whole_layer - activation_output - norm_outputs if recompute == 3 else whole_layer - attention_core if recompute == 4 else selective_layer if recompute == 5 else layer_input  # kept by one layer that is recomputed
     kept_layer = recomputed_kept + (1 - 1 / recompute_every) * (whole_layer - recomputed_kept)  # kept by the average layer
     folded = 1 if schedule in {9, 10, 11, 13} else 0  # 1 where the pipeline comes back to its first rank
-    stage_layers = [((first_layers if first_layers > 0 else full_stage_layers - spare_slots * (folded + 1) / 2) if pp > 1 else layers, full_stage_layers if pp > 2 else 0, (last_layers if last_layers > 0 else full_stage_layers - spare_slots * (1 - folded) / 2) if pp > 1 else 0,)[i_stage] for i_stage in range(3)]  # layers that a micro-batch meets on each kind of rank; one rank alone is the first
+    layers_of_first = (first_layers if first_layers > 0 else full_stage_layers - spare_slots * (folded + 1) / 2) if pp > 1 else layers  # layers of the first stage; one stage alone is the first
+    layers_of_last = (last_layers if last_layers > 0 else full_stage_layers - spare_slots * (1 - folded) / 2) if pp > 1 else 0  # layers of the last stage
+    layers_of_middle = full_stage_layers if pp > 2 else 0  # layers of each stage between
+    stage_layers = [(layers_of_first, layers_of_middle, layers_of_last,)[i_stage] for i_stage in range(3)]  # layers that a micro-batch meets on each kind of rank; one rank alone is the first
     layers_in_flight = [in_flight[i_stage] * stage_layers[i_stage] for i_stage in range(3)]  # layers whose activations are kept, once a micro-batch
     layers_kept_here = [min(2, layers_in_flight[i_stage]) if activations_away > 0 else layers_in_flight[i_stage] for i_stage in range(3)]  # of these, on the chip: two where the others are with the host, one in use and one on its way
     running = [(1, 1, 1, 0,)[i_phase] for i_phase in range(4)]  # 1 while activations are held
     waiting = [min(rank[i_stage] + 1, micro_batches) if schedule in {4, 6} else min(2 * rank[i_stage] + 1, micro_batches) if schedule == 5 else min((2 * rank[i_stage] + 1) / 2, micro_batches) if schedule == 9 else min(rank[i_stage] + 1, chunk_passes) / virtual_stages if schedule == 8 else in_flight[i_stage] if schedule in {7, 10, 11} else min(rank[i_stage], pp - rank[i_stage] - 1) + 1 if schedule == 12 else (rank[i_stage] + 1) / 2 if schedule == 13 else 0 for i_stage in range(3)]  # of these, those that only the gradient of the weights still waits for, at most
     stage_activations = [[running[i_phase] * (embedding_kept * has_embedding[i_stage] * in_flight[i_stage] + kept_layer * layers_kept_here[i_stage] + stage_layers[i_stage] * waiting[i_stage] * (whole_layer - kept_layer)) for i_phase in range(4)] for i_stage in range(3)]  # kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done
+    has_layers = [1 if stage_layers[i_stage] > 0 else 0 for i_stage in range(3)]  # 1 where a stage exists
     norm_size = hidden_size if norm in {0, 2} else 2 * hidden_size if norm == 1 else 0  # one norm
     embedding_norm_parameters = embedding_norm * norm_size  # the norm after the embedding
     position_parameters = hidden_size * positions  # learned positions
@@ -92,33 +107,32 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     final_norm_parameters = final_norm * norm_size  # the norm before the head
     head_on_rank = final_norm_parameters + (0 if tied_embeddings * (0 if pp > 1 else 1) > 0 else hidden_size * vocabulary_on_rank)  # weights of head and final norm on a rank; a tied head on another stage is a copy
     keeps_stage = fsdp_keeps_stage * (1 if (pp > 1) and (weights_sharded > 0) else 0)  # 1 where a rank keeps its stage gathered, since every micro-batch would gather it again
+    kv_size = head_size * kv_heads  # features of all keys, or values, of a token
+    query_size = head_size * heads  # features of all queries of a token
     grouped_matrices = hidden_size * (2 * kv_size + query_size * (attention_gate + 2))  # query, output and gate; key and value
-    latent_query_size = heads * (plain_head_size + rope_head_size)  # features of all latent queries of a token
-    latent_query_matrices = query_rank * (hidden_size + latent_query_size) if query_rank > 0 else hidden_size * latent_query_size  # down to the compressed query and up to the heads, or straight to the heads
-    latent_matrices = heads * hidden_size * value_head_size + heads * kv_rank * (plain_head_size + value_head_size) + hidden_size * (kv_rank + rope_head_size) + latent_query_matrices  # query; down to the compressed key and value and the shared rotary key; up to the heads; output
-    attention_matrices = latent_matrices if kv_rank > 0 else grouped_matrices  # weights that multiply in one attention layer
-    ffn_matrices = ffn_size * hidden_size * (gated_ffn + 2)  # weights that multiply in one dense feed-forward
+    attention_matrices = grouped_matrices  # weights that multiply in one attention layer
     qkv_bias_parameters = 0 if attention_bias == 0 else 2 * kv_size + query_size  # biases of queries, keys and values of one layer
-    layer_split_parameters = attention_matrices + attention_sinks * heads + ffn_bias * ffn_size * (gated_ffn + 1) + ffn_matrices + qkv_bias_parameters  # weights of a dense layer that tensor parallelism splits
-    latent_norm_parameters = kv_rank + query_rank  # norms of the compressed query and key-value of one layer
+    attention_split_parameters = attention_matrices + attention_sinks * heads + qkv_bias_parameters  # weights of one attention layer that tensor parallelism splits: all that belong to heads
+    ffn_matrices = ffn_size * hidden_size * (gated_ffn + 2)  # weights that multiply in one dense feed-forward
+    layer_split_parameters = attention_split_parameters + ffn_bias * ffn_size * (gated_ffn + 1) + ffn_matrices  # weights of a dense layer that tensor parallelism splits
     output_bias_parameters = 0 if attention_bias in {0, 1} else hidden_size  # bias of the output of one attention layer
     qk_norm_parameters = 0 if qk_norm == 0 else 2 * head_size if qk_norm == 1 else kv_size + query_size  # norms of queries and keys of one layer
-    attention_layer_parameters = attention_matrices + attention_sinks * heads + latent_norm_parameters + output_bias_parameters + qk_norm_parameters + qkv_bias_parameters  # one attention layer
+    attention_layer_parameters = attention_matrices + attention_sinks * heads + output_bias_parameters + qk_norm_parameters + qkv_bias_parameters  # one attention layer
     ffn_layer_parameters = ffn_bias * (ffn_size * (gated_ffn + 1) + hidden_size) + ffn_matrices  # one dense feed-forward
     dense_layer_parameters = attention_layer_parameters + ffn_layer_parameters + norm_size * norms_per_layer  # one layer of attention and a dense feed-forward, with its norms
-    layer_whole_parameters = dense_layer_parameters - layer_split_parameters  # weights of a dense layer that every tensor-parallel rank holds: norms and biases of outputs
-    layer_parameters = layer_split_parameters / tp + layer_whole_parameters  # weights of a layer on a rank; norms and biases are held by every rank
+    layer_whole_parameters = dense_layer_parameters - layer_split_parameters  # weights of a dense layer that every tensor-parallel rank holds: norms, down-projections, biases of outputs
+    dense_layer_on_rank = layer_split_parameters / tp + layer_whole_parameters  # weights of a dense layer on a rank; norms and biases are held by every rank
+    layer_parameters = dense_layer_on_rank  # weights of the average layer on a rank, routed experts apart
     gathered_weights = [element_size * (embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank + layer_parameters * (stage_layers[i_stage] if keeps_stage > 0 else 2)) if (weights_away > 0) or (weights_sharded > 0) else 0 for i_stage in range(3)]  # of two layers (used and prefetched), or of all of a stage; of embedding and head
-    has_layers = [1 if stage_layers[i_stage] > 0 else 0 for i_stage in range(3)]  # 1 where a stage exists
     in_backward = [(0, 0, 1, 0,)[i_phase] for i_phase in range(4)]  # 1 in the backward pass
     in_loss = [(0, 1, 0, 0,)[i_phase] for i_phase in range(4)]  # 1 while the loss is computed
     unsharded_gradients = [gradient_bytes * layer_parameters * (stage_layers[i_stage] / virtual_stages if keeps_stage > 0 else 1) if (gradients_sharded > 0) or (weights_away > 0) else 0 for i_stage in range(3)]  # of one layer, before they are scattered, or of a chunk of a stage
     unsharded_head_gradient = [element_size * has_head[i_stage] * hidden_size * vocabulary_on_rank if (gradients_sharded > 0) or (weights_away > 0) else 0 for i_stage in range(3)]  # of the head, while the gradient of the logits that it comes from is still there
-    stage_gathered = [[has_layers[i_stage] * (gathered_weights[i_stage] * running[i_phase] + in_backward[i_phase] * unsharded_gradients[i_stage] + in_loss[i_phase] * unsharded_head_gradient[i_stage]) for i_phase in range(4)] for i_stage in range(3)]  # weights that are gathered, gradients not yet scattered
+    stage_gathered = [[gathered_weights[i_stage] * running[i_phase] + in_backward[i_phase] * unsharded_gradients[i_stage] + in_loss[i_phase] * unsharded_head_gradient[i_stage] for i_phase in range(4)] for i_stage in range(3)]  # weights that are gathered, gradients not yet scattered
     pipeline_messages = [layer_input * (in_flight[i_stage] * kept_messages + 2) if pp > 1 else 0 for i_stage in range(3)]  # a message received and one sent; those that a framework keeps of every micro-batch in flight
-    stage_messages = [[has_layers[i_stage] * pipeline_messages[i_stage] * running[i_phase] for i_phase in range(4)] for i_stage in range(3)]  # messages between stages
-    exchanged_in = element_size * tokens * (2 * exchanged_kv_heads * head_size + query_size / tp)  # queries, keys and values of a rank's tokens, all heads of tp
-    kv_features = 2 * exchanged_kv_heads * head_size * tokens  # numbers in the keys and values that a rank begins with
+    stage_messages = [[pipeline_messages[i_stage] * running[i_phase] for i_phase in range(4)] for i_stage in range(3)]  # messages between stages
+    exchanged_in = element_size * tokens * (exchanged_kv_heads * head_features + queries_size / tp)  # queries, keys and values of a rank's tokens, all heads of tp
+    kv_features = exchanged_kv_heads * head_features * tokens  # numbers in the keys and values that a rank begins with
     kv_block = element_size * kv_features  # keys and values that a rank begins with
     ring_ranks = cp if cp_type in {0, 1} else 1 if cp_type in {2, 3} else cp / ulysses_ranks  # groups of them in a ring (r)
     exchange_buffers = (2 * kv_block if ring_ranks > 1 else 0) + (exchanged_in if ulysses_ranks > 1 else 0)  # what is sent for heads; keys and values in use and arriving
@@ -130,29 +144,36 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     ring_gradient_buffers = 2 * kv_gradient_block if ring_ranks > 1 else 0  # gradients of keys and values in use and arriving
     gradient_buffers = (gathered_kv_gradient if cp > 1 else 0) if cp_type == 2 else 0 if cp_type == 3 else ring_gradient_buffers  # besides, in the backward pass
     recomputed_layer = whole_layer - recomputed_kept  # of one layer, while its backward pass runs it again
-    stage_working = [[has_layers[i_stage] * (forward_buffers * running[i_phase] + gathered_sequence * (running[i_phase] - in_loss[i_phase]) + in_backward[i_phase] * (gradient_buffers + recomputed_layer)) for i_phase in range(4)] for i_stage in range(3)]  # of the layer that is run: gathered tokens, keys and values of other ranks, what is run again
-    stage_buffers = [[stage_gathered[i_stage][i_phase] + stage_messages[i_stage][i_phase] + stage_working[i_stage][i_phase] for i_phase in range(4)] for i_stage in range(3)]  # gathered weights, messages, and those of a layer
-    gradients_away = optimizer_away if gradients_sharded > 0 else weights_away  # 1 when gradients are: with the weights, or with the optimizer where each rank has its part as soon as it is reduced
+    stage_working = [forward_buffers * running[i_phase] + gathered_sequence * (running[i_phase] - in_loss[i_phase]) + in_backward[i_phase] * (gradient_buffers + recomputed_layer) for i_phase in range(4)]  # of the layer that is run: gathered tokens, keys and values of other ranks, what is run again
+    stage_buffers = [[has_layers[i_stage] * (stage_gathered[i_stage][i_phase] + stage_messages[i_stage][i_phase] + stage_working[i_phase]) for i_phase in range(4)] for i_stage in range(3)]  # gathered weights, messages, and those of a layer
+    gradients_away = optimizer_away * (1 if gradients_sharded > 0 else weights_away)  # 1 when gradients are: with the weights, or with the optimizer where each rank has its part as soon as it is reduced
     gradient_bytes_here = gradient_bytes * (1 - gradients_away)  # of its gradient on the chip
+    gradient_shards = replicas if gradients_sharded > 0 else 1  # the same of gradients
     shared_table = [has_embedding[i_stage] * has_head[i_stage] * hidden_size * tied_embeddings * vocabulary_on_rank if pp > 1 else 0 for i_stage in range(3)]  # weights that embedding and head share where a pipeline brings both to one rank
-    stage_parameters = [embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank + layer_parameters * stage_layers[i_stage] * weight_copies - shared_table[i_stage] for i_stage in range(3)]  # weights on a rank of each kind of stage
-    gradients_held = [stage_parameters[i_stage] / (replicas if gradients_sharded > 0 else 1) for i_stage in range(3)]  # weights whose gradients it holds
+    stage_parameters = [dense_layer_on_rank * stage_layers[i_stage] * weight_copies + embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank - shared_table[i_stage] for i_stage in range(3)]  # weights on a rank of each kind of stage, routed experts apart
+    gradients_held = [stage_parameters[i_stage] / gradient_shards for i_stage in range(3)]  # weights whose gradients it holds
     stage_gradients = [gradient_bytes_here * gradients_held[i_stage] for i_stage in range(3)]  # their gradients
     stage_logits = [[has_head[i_stage] * in_loss[i_phase] * tokens * (2 * element_size * hidden_size / sequence_split + loss_bytes * vocabulary_on_rank / loss_chunks) for i_phase in range(4)] for i_stage in range(3)]  # logits, softmax and their gradient; what the final norm read and wrote
     optimizer_bytes_here = optimizer_bytes * (1 - optimizer_away)  # of its states on the chip
-    states_held = [stage_parameters[i_stage] / (replicas if optimizer_sharded > 0 else 1) for i_stage in range(3)]  # weights whose optimizer states it holds
+    optimizer_shards = replicas if optimizer_sharded > 0 else 1  # the same of optimizer states
+    states_held = [stage_parameters[i_stage] / optimizer_shards for i_stage in range(3)]  # weights whose optimizer states it holds
     stage_optimizer = [optimizer_bytes_here * states_held[i_stage] for i_stage in range(3)]  # their optimizer states
     in_optimizer = [(0, 0, 0, 1,)[i_phase] for i_phase in range(4)]  # 1 in the optimizer step
     step_extra_bytes_here = step_extra_bytes * (1 - optimizer_away)  # of it on the chip, while the optimizer runs
     stage_step_extra = [[in_optimizer[i_phase] * states_held[i_stage] * step_extra_bytes_here for i_phase in range(4)] for i_stage in range(3)]  # held while the optimizer runs
     weight_bytes_here = weight_bytes * (1 - weights_away)  # of a weight on the chip
+    weight_shards = replicas if weights_sharded > 0 else 1  # ranks over which weights are shared, routed experts apart
     weight_versions = [max(1, pp - rank[i_stage]) if schedule == 15 else 2 if schedule == 16 else 1 for i_stage in range(3)]  # versions of its weights that a stage keeps for passes that are under way
-    weights_held = [stage_parameters[i_stage] * weight_versions[i_stage] / (replicas if weights_sharded > 0 else 1) for i_stage in range(3)]  # weights of a stage that a rank holds
+    weights_held = [stage_parameters[i_stage] * weight_versions[i_stage] / weight_shards for i_stage in range(3)]  # weights of a stage that a rank holds
     stage_weights = [weight_bytes_here * weights_held[i_stage] for i_stage in range(3)]  # weights of a stage on a rank
     memory_use = [[stage_activations[i_stage][i_phase] + stage_buffers[i_stage][i_phase] + stage_gradients[i_stage] + stage_logits[i_stage][i_phase] + stage_optimizer[i_stage] + stage_step_extra[i_stage][i_phase] + stage_weights[i_stage] for i_phase in range(4)] for i_stage in range(3)]  # of a stage in a phase
     stage_peak = [max(memory_use[i_stage][i_phase] for i_phase in range(4)) for i_stage in range(3)]  # of a stage in its worst phase
+    phase_allocated = [[memory_use[i_stage][i_phase] + workspace_bytes for i_phase in range(4)] for i_stage in range(3)]  # of a stage in a phase, workspaces included
     allocated = workspace_bytes + max(stage_peak[i_stage] for i_stage in range(3))  # peak of the worst stage
     reserved = allocated * reserved_factor  # by the allocator
+    head_allocated = workspace_bytes + max(stage_peak[i_stage] if has_head[i_stage] > 0 else 0 for i_stage in range(3))  # peak of the stage with the head
+    head_between_steps = workspace_bytes + max(stage_gradients[i_stage] + stage_optimizer[i_stage] + stage_weights[i_stage] if has_head[i_stage] > 0 else 0 for i_stage in range(3))  # of the stage with the head between two steps: states, and workspaces
+    between_steps = workspace_bytes + max(stage_gradients[i_stage] + stage_optimizer[i_stage] + stage_weights[i_stage] for i_stage in range(3))  # of the fullest stage between two steps
     communicator_bytes = communicator_bytes_many_nodes if (chips / chips_per_host > many_nodes) or (ulysses_ranks > 1) else communicator_bytes_few_nodes  # buffers of the communication library; an all-to-all connects every rank to every other
     device_used = communicator_bytes + context_bytes + reserved  # as the device reports it
     margin = memory_capacity - device_used  # left of the chip's memory; negative when it is short
@@ -172,76 +193,76 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     host_used = host_for_chip * host_set_aside * offload_chips  # memory of a host
     drives_used = offload_chips * max(host_states[i_stage] for i_stage in range(3)) if states_on_drives > 0 else 0  # on the drives of a host
     host_left = min(host_capacity - host_used, drive_capacity - drives_used)  # left of its memory, or of its drives where they have less; negative when it is short
+    exchanging_inner_size_x = min(ulysses_ranks, cp_x)  # inner ranks along X
+    exchanging_inner_size_y = min(ulysses_ranks / exchanging_inner_size_x, cp_y)  # inner ranks along Y
+    exchanging_inner_size_z = min(ulysses_ranks / (exchanging_inner_size_x * exchanging_inner_size_y), cp_z)  # inner ranks along Z
+    exchanging_inner_slices = ulysses_ranks / (exchanging_inner_size_x * exchanging_inner_size_y * exchanging_inner_size_z)  # slices that the inner ranks span
     dcn_per_chip = dcn_bandwidth * dcn_links_per_host / chips_per_host  # a chip's fair share of its host's links
     dcn_out_of_slice = min(dcn_per_chip, host_link_bandwidth)  # what a chip can send to other slices
     heads_in_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
-    ulysses_x = min(ulysses_ranks, cp_x)  # ranks that exchange heads along X
-    ulysses_y = min(ulysses_ranks / ulysses_x, cp_y)  # ranks that exchange heads along Y
-    ulysses_z = min(ulysses_ranks / (ulysses_x * ulysses_y), cp_z)  # ranks that exchange heads along Z
-    ulysses_slices = ulysses_ranks / (ulysses_x * ulysses_y * ulysses_z)  # slices that ranks which exchange heads span
-    heads_in_all_to_all_direct_dcn = exchanged_in * (1 - 1 / ulysses_slices) / heads_in_dcn  # blocks for other slices
-    ulysses_ring_x = cp_ring_x if ulysses_x >= cp_x else 0  # 1 when those along X close to a ring
-    ulysses_stride_x = cp_stride_x if ulysses_x > 1 else 1  # chips from one rank that exchanges heads to the next along X
-    heads_in_x_closed = ulysses_ring_x if ulysses_stride_x * ulysses_x > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    heads_in_x_hops = ulysses_stride_x * (floor(ulysses_x / 2) if heads_in_x_closed > 0 else ulysses_x - 1)  # cables to the farthest rank
-    ulysses_ring_y = cp_ring_y if ulysses_y >= cp_y else 0  # 1 when those along Y close to a ring
-    ulysses_stride_y = cp_stride_y if ulysses_y > 1 else 1  # chips from one rank that exchanges heads to the next along Y
-    heads_in_y_closed = ulysses_ring_y if ulysses_stride_y * ulysses_y > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    heads_in_y_hops = ulysses_stride_y * (floor(ulysses_y / 2) if heads_in_y_closed > 0 else ulysses_y - 1)  # cables to the farthest rank
-    ulysses_ring_z = cp_ring_z if ulysses_z >= cp_z else 0  # 1 when those along Z close to a ring
-    ulysses_stride_z = cp_stride_z if ulysses_z > 1 else 1  # chips from one rank that exchanges heads to the next along Z
-    heads_in_z_closed = ulysses_ring_z if ulysses_stride_z * ulysses_z > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    heads_in_z_hops = ulysses_stride_z * (floor(ulysses_z / 2) if heads_in_z_closed > 0 else ulysses_z - 1)  # cables to the farthest rank
+    heads_in_all_to_all_direct_dcn = exchanged_in * (1 - 1 / exchanging_inner_slices) / heads_in_dcn  # blocks for other slices
+    exchanging_inner_stride_x = cp_stride_x if exchanging_inner_size_x > 1 else 1  # chips from one inner rank to the next along X
+    exchanging_inner_ring_x = cp_ring_x if exchanging_inner_size_x >= cp_x else 0  # 1 when the inner ranks along X close to a ring
+    heads_in_x_closed = exchanging_inner_ring_x if exchanging_inner_size_x * exchanging_inner_stride_x > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    heads_in_x_hops = exchanging_inner_stride_x * (floor(exchanging_inner_size_x / 2) if heads_in_x_closed > 0 else exchanging_inner_size_x - 1)  # cables to the farthest rank
+    exchanging_inner_stride_y = cp_stride_y if exchanging_inner_size_y > 1 else 1  # chips from one inner rank to the next along Y
+    exchanging_inner_ring_y = cp_ring_y if exchanging_inner_size_y >= cp_y else 0  # 1 when the inner ranks along Y close to a ring
+    heads_in_y_closed = exchanging_inner_ring_y if exchanging_inner_size_y * exchanging_inner_stride_y > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    heads_in_y_hops = exchanging_inner_stride_y * (floor(exchanging_inner_size_y / 2) if heads_in_y_closed > 0 else exchanging_inner_size_y - 1)  # cables to the farthest rank
+    exchanging_inner_stride_z = cp_stride_z if exchanging_inner_size_z > 1 else 1  # chips from one inner rank to the next along Z
+    exchanging_inner_ring_z = cp_ring_z if exchanging_inner_size_z >= cp_z else 0  # 1 when the inner ranks along Z close to a ring
+    heads_in_z_closed = exchanging_inner_ring_z if exchanging_inner_size_z * exchanging_inner_stride_z > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    heads_in_z_hops = exchanging_inner_stride_z * (floor(exchanging_inner_size_z / 2) if heads_in_z_closed > 0 else exchanging_inner_size_z - 1)  # cables to the farthest rank
     heads_in_hops = heads_in_x_hops + heads_in_y_hops + heads_in_z_hops  # cables to the farthest rank
-    heads_in_all_to_all_direct_latency = launch_latency + max(heads_in_hops * hop_latency, dcn_latency if ulysses_slices > 1 else 0)  # to the farthest rank, or one step between slices
-    heads_in_x_blocks = ulysses_stride_x * floor(ulysses_x * ulysses_x / 4) / (ulysses_x * (heads_in_x_closed + 1))  # payloads that the middle cables carry in an all-to-all
-    heads_in_y_blocks = ulysses_stride_y * floor(ulysses_y * ulysses_y / 4) / (ulysses_y * (heads_in_y_closed + 1))  # payloads that the middle cables carry in an all-to-all
-    heads_in_z_blocks = ulysses_stride_z * floor(ulysses_z * ulysses_z / 4) / (ulysses_z * (heads_in_z_closed + 1))  # payloads that the middle cables carry in an all-to-all
+    heads_in_all_to_all_direct_latency = launch_latency + max(heads_in_hops * hop_latency, dcn_latency if exchanging_inner_slices > 1 else 0)  # to the farthest rank, or one step between slices
+    heads_in_x_blocks = exchanging_inner_stride_x * floor(exchanging_inner_size_x * exchanging_inner_size_x / 4) / (exchanging_inner_size_x * (heads_in_x_closed + 1))  # payloads that the middle cables carry in an all-to-all
+    heads_in_y_blocks = exchanging_inner_stride_y * floor(exchanging_inner_size_y * exchanging_inner_size_y / 4) / (exchanging_inner_size_y * (heads_in_y_closed + 1))  # payloads that the middle cables carry in an all-to-all
+    heads_in_z_blocks = exchanging_inner_stride_z * floor(exchanging_inner_size_z * exchanging_inner_size_z / 4) / (exchanging_inner_size_z * (heads_in_z_closed + 1))  # payloads that the middle cables carry in an all-to-all
     heads_in_blocks = max(heads_in_x_blocks, heads_in_y_blocks, heads_in_z_blocks)  # payloads over a middle cable in an all-to-all
     heads_in_link = link_bandwidth * link_share  # what a link of the torus attains, one way
-    heads_in_all_to_all_direct_links = exchanged_in * heads_in_blocks / (heads_in_link * ulysses_slices)  # blocks of the own slice over the middle cables
+    heads_in_all_to_all_direct_links = exchanged_in * heads_in_blocks / (exchanging_inner_slices * heads_in_link)  # blocks of the own slice over the middle cables
     heads_in_all_to_all_direct = heads_in_all_to_all_direct_latency + max(heads_in_all_to_all_direct_links, heads_in_all_to_all_direct_dcn)  # shortest ways, averaged over the orders of axes
-    heads_in_ranks = ulysses_x * ulysses_y * ulysses_z  # ranks in the group
-    heads_in_n = heads_in_ranks * ulysses_slices  # ranks in the group
+    heads_in_ranks = exchanging_inner_size_x * exchanging_inner_size_y * exchanging_inner_size_z  # ranks in the group
+    heads_in_n = exchanging_inner_slices * heads_in_ranks  # ranks in the group
     heads_in_all_to_all = heads_in_all_to_all_direct if heads_in_n > 1 else 0  # by the fastest algorithm
-    exchanged_out = element_size * query_size * tokens / tp  # the attention's output, likewise
+    exchanged_out = element_size * outputs_size * tokens / tp  # the attention's output, likewise
     heads_out_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
-    heads_out_all_to_all_direct_dcn = exchanged_out * (1 - 1 / ulysses_slices) / heads_out_dcn  # blocks for other slices
-    heads_out_x_closed = ulysses_ring_x if ulysses_stride_x * ulysses_x > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    heads_out_x_hops = ulysses_stride_x * (floor(ulysses_x / 2) if heads_out_x_closed > 0 else ulysses_x - 1)  # cables to the farthest rank
-    heads_out_y_closed = ulysses_ring_y if ulysses_stride_y * ulysses_y > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    heads_out_y_hops = ulysses_stride_y * (floor(ulysses_y / 2) if heads_out_y_closed > 0 else ulysses_y - 1)  # cables to the farthest rank
-    heads_out_z_closed = ulysses_ring_z if ulysses_stride_z * ulysses_z > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    heads_out_z_hops = ulysses_stride_z * (floor(ulysses_z / 2) if heads_out_z_closed > 0 else ulysses_z - 1)  # cables to the farthest rank
+    heads_out_all_to_all_direct_dcn = exchanged_out * (1 - 1 / exchanging_inner_slices) / heads_out_dcn  # blocks for other slices
+    heads_out_x_closed = exchanging_inner_ring_x if exchanging_inner_size_x * exchanging_inner_stride_x > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    heads_out_x_hops = exchanging_inner_stride_x * (floor(exchanging_inner_size_x / 2) if heads_out_x_closed > 0 else exchanging_inner_size_x - 1)  # cables to the farthest rank
+    heads_out_y_closed = exchanging_inner_ring_y if exchanging_inner_size_y * exchanging_inner_stride_y > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    heads_out_y_hops = exchanging_inner_stride_y * (floor(exchanging_inner_size_y / 2) if heads_out_y_closed > 0 else exchanging_inner_size_y - 1)  # cables to the farthest rank
+    heads_out_z_closed = exchanging_inner_ring_z if exchanging_inner_size_z * exchanging_inner_stride_z > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    heads_out_z_hops = exchanging_inner_stride_z * (floor(exchanging_inner_size_z / 2) if heads_out_z_closed > 0 else exchanging_inner_size_z - 1)  # cables to the farthest rank
     heads_out_hops = heads_out_x_hops + heads_out_y_hops + heads_out_z_hops  # cables to the farthest rank
-    heads_out_all_to_all_direct_latency = launch_latency + max(heads_out_hops * hop_latency, dcn_latency if ulysses_slices > 1 else 0)  # to the farthest rank, or one step between slices
-    heads_out_x_blocks = ulysses_stride_x * floor(ulysses_x * ulysses_x / 4) / (ulysses_x * (heads_out_x_closed + 1))  # payloads that the middle cables carry in an all-to-all
-    heads_out_y_blocks = ulysses_stride_y * floor(ulysses_y * ulysses_y / 4) / (ulysses_y * (heads_out_y_closed + 1))  # payloads that the middle cables carry in an all-to-all
-    heads_out_z_blocks = ulysses_stride_z * floor(ulysses_z * ulysses_z / 4) / (ulysses_z * (heads_out_z_closed + 1))  # payloads that the middle cables carry in an all-to-all
+    heads_out_all_to_all_direct_latency = launch_latency + max(heads_out_hops * hop_latency, dcn_latency if exchanging_inner_slices > 1 else 0)  # to the farthest rank, or one step between slices
+    heads_out_x_blocks = exchanging_inner_stride_x * floor(exchanging_inner_size_x * exchanging_inner_size_x / 4) / (exchanging_inner_size_x * (heads_out_x_closed + 1))  # payloads that the middle cables carry in an all-to-all
+    heads_out_y_blocks = exchanging_inner_stride_y * floor(exchanging_inner_size_y * exchanging_inner_size_y / 4) / (exchanging_inner_size_y * (heads_out_y_closed + 1))  # payloads that the middle cables carry in an all-to-all
+    heads_out_z_blocks = exchanging_inner_stride_z * floor(exchanging_inner_size_z * exchanging_inner_size_z / 4) / (exchanging_inner_size_z * (heads_out_z_closed + 1))  # payloads that the middle cables carry in an all-to-all
     heads_out_blocks = max(heads_out_x_blocks, heads_out_y_blocks, heads_out_z_blocks)  # payloads over a middle cable in an all-to-all
     heads_out_link = link_bandwidth * link_share  # what a link of the torus attains, one way
-    heads_out_all_to_all_direct_links = exchanged_out * heads_out_blocks / (heads_out_link * ulysses_slices)  # blocks of the own slice over the middle cables
+    heads_out_all_to_all_direct_links = exchanged_out * heads_out_blocks / (exchanging_inner_slices * heads_out_link)  # blocks of the own slice over the middle cables
     heads_out_all_to_all_direct = heads_out_all_to_all_direct_latency + max(heads_out_all_to_all_direct_links, heads_out_all_to_all_direct_dcn)  # shortest ways, averaged over the orders of axes
-    heads_out_ranks = ulysses_x * ulysses_y * ulysses_z  # ranks in the group
-    heads_out_n = heads_out_ranks * ulysses_slices  # ranks in the group
+    heads_out_ranks = exchanging_inner_size_x * exchanging_inner_size_y * exchanging_inner_size_z  # ranks in the group
+    heads_out_n = exchanging_inner_slices * heads_out_ranks  # ranks in the group
     heads_out_all_to_all = heads_out_all_to_all_direct if heads_out_n > 1 else 0  # by the fastest algorithm
     context_exchange = heads_in_all_to_all + heads_out_all_to_all  # heads for tokens and back, the same both ways
-    round_x = cp_x / ulysses_x  # groups of the ring along X
-    round_y = cp_y / ulysses_y  # groups of the ring along Y
-    round_z = cp_z / ulysses_z  # groups of the ring along Z
-    kv_block_ranks = round_x * round_y * round_z  # ranks in the group
-    round_slices = cp_slices / ulysses_slices  # slices that the ring spans
-    kv_block_n = kv_block_ranks * round_slices  # ranks in the group
+    exchanging_outer_slices = cp_slices / exchanging_inner_slices  # slices that the outer ranks span
+    exchanging_outer_size_x = cp_x / exchanging_inner_size_x  # outer ranks along X
+    exchanging_outer_size_y = cp_y / exchanging_inner_size_y  # outer ranks along Y
+    exchanging_outer_size_z = cp_z / exchanging_inner_size_z  # outer ranks along Z
+    kv_block_ranks = exchanging_outer_size_x * exchanging_outer_size_y * exchanging_outer_size_z  # ranks in the group
+    kv_block_n = exchanging_outer_slices * kv_block_ranks  # ranks in the group
     kv_block_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
-    kv_block_send_recv_direct_dcn = kv_block / kv_block_dcn if round_slices > 1 else 0  # to a rank of another slice
-    kv_block_x_used = 1 if round_x > 1 else 0  # 1 when the group spreads along the axis
-    kv_block_y_used = 1 if round_y > 1 else 0  # 1 when the group spreads along the axis
-    kv_block_z_used = 1 if round_z > 1 else 0  # 1 when the group spreads along the axis
-    round_stride_x = cp_stride_x * ulysses_x if round_x > 1 else 1  # chips from one group to the next along X
-    round_stride_y = cp_stride_y * ulysses_y if round_y > 1 else 1  # chips from one group to the next along Y
-    round_stride_z = cp_stride_z * ulysses_z if round_z > 1 else 1  # chips from one group to the next along Z
-    kv_block_stride = max(kv_block_x_used * round_stride_x, kv_block_y_used * round_stride_y, kv_block_z_used * round_stride_z)  # cables to the farthest neighbour
-    kv_block_send_recv_direct_latency = launch_latency + max(hop_latency * kv_block_stride, dcn_latency if round_slices > 1 else 0)  # to the next rank of the axis, or one step between slices
+    kv_block_send_recv_direct_dcn = kv_block / kv_block_dcn if exchanging_outer_slices > 1 else 0  # to a rank of another slice
+    exchanging_outer_stride_x = cp_stride_x * exchanging_inner_size_x if exchanging_outer_size_x > 1 else 1  # chips from one outer rank to the next along X
+    exchanging_outer_stride_y = cp_stride_y * exchanging_inner_size_y if exchanging_outer_size_y > 1 else 1  # chips from one outer rank to the next along Y
+    exchanging_outer_stride_z = cp_stride_z * exchanging_inner_size_z if exchanging_outer_size_z > 1 else 1  # chips from one outer rank to the next along Z
+    kv_block_x_used = 1 if exchanging_outer_size_x > 1 else 0  # 1 when the group spreads along the axis
+    kv_block_y_used = 1 if exchanging_outer_size_y > 1 else 0  # 1 when the group spreads along the axis
+    kv_block_z_used = 1 if exchanging_outer_size_z > 1 else 0  # 1 when the group spreads along the axis
+    kv_block_stride = max(exchanging_outer_stride_x * kv_block_x_used, exchanging_outer_stride_y * kv_block_y_used, exchanging_outer_stride_z * kv_block_z_used)  # cables to the farthest neighbour
+    kv_block_send_recv_direct_latency = launch_latency + max(hop_latency * kv_block_stride, dcn_latency if exchanging_outer_slices > 1 else 0)  # to the next rank of the axis, or one step between slices
     kv_block_link = link_bandwidth * link_share  # what a link of the torus attains, one way
     kv_block_send_recv_direct_links = kv_block * kv_block_stride / kv_block_link  # the groups in between send over the same cables
     kv_block_send_recv_direct = kv_block_send_recv_direct_latency + max(kv_block_send_recv_direct_links, kv_block_send_recv_direct_dcn)  # one message a rank
@@ -287,10 +308,11 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     gathered_kv_n = cp_slices * gathered_kv_ranks  # ranks in the group
     gathered_kv_all_gather = min(gathered_kv_all_gather_equal_split, gathered_kv_all_gather_one_order) if gathered_kv_n > 1 else 0  # by the fastest algorithm
     context_forward = gathered_kv_all_gather if cp_type == 2 else context_exchanged_forward  # exchanges of a layer, forward
-    core_forward_pair = 1 / exponential_rate + 4 * head_size / (attention_share * peak)  # two products and an exponential
+    pair_size = (key_head_size + value_features) / 2  # features of a head, the mean of keys and values
+    core_forward_pair = 1 / exponential_rate + 4 * pair_size / (attention_share * peak)  # two products and an exponential
     core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
     core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
-    core_merge = core_own_tokens * head_size * heads * micro_batch_size * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
+    core_merge = core_own_tokens * heads * micro_batch_size * pair_size * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
     core_documents = sequence_length / document_length if document_length < sequence_length else 1  # documents of a sequence
     core_span = min(document_length, sequence_length)  # tokens that can attend to each other
     core_seen = min(sequence_length, core_span)  # tokens that the last query of a document sees
@@ -303,10 +325,10 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     core_rank_pairs = core_causal_pairs - core_earlier_causal_pairs if cp_type == 1 else core_causal_pairs / cp  # pairs of one head of tp and sequence on the slowest rank
     core_pairs = core_rank_pairs * heads * micro_batch_size / tp  # query-key pairs on a rank
     core_forward = core_forward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # two products and an exponential a pair
-    sliding_core_forward_pair = 1 / exponential_rate + 4 * head_size / (attention_share * peak)  # two products and an exponential
+    sliding_core_forward_pair = 1 / exponential_rate + 4 * pair_size / (attention_share * peak)  # two products and an exponential
     sliding_core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
     sliding_core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
-    sliding_core_merge = head_size * heads * micro_batch_size * sliding_core_own_tokens * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
+    sliding_core_merge = heads * micro_batch_size * pair_size * sliding_core_own_tokens * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
     sliding_core_documents = sequence_length / document_length if document_length < sequence_length else 1  # documents of a sequence
     sliding_core_span = min(document_length, sequence_length)  # tokens that can attend to each other
     sliding_core_seen = min(window if window > 0 else sequence_length, sliding_core_span)  # tokens that the last query of a document sees
@@ -341,19 +363,29 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     context_ring_hidden_forward = (ring_ranks - 2) * min(context_later_forward, kv_block_send_recv) + min(first_forward, kv_block_send_recv)  # behind all steps but the last
     context_hidden_forward = 0 if cp_type in {2, 3} else context_ring_hidden_forward  # what can hide of them, forward
     context_exposed_forward = context_forward - context_hidden_forward * cp_hidden_share  # what shows of them, forward
+    activation_bytes_forward = gated_activation_bytes_forward if gated_ffn > 0 else plain_activation_bytes_forward  # traffic of a feature of the feed-forward, forward
     between_rate = memory_bandwidth * memory_share / elementwise_traffic_factor  # of fused bytes
-    between_rotary = rotary_bytes * (kv_size + query_size) / tp  # a token, each way
-    between_forward = tokens * (between_rotary + ffn_size * (gated_activation_bytes_forward if gated_ffn > 0 else plain_activation_bytes_forward) / tp + hidden_bytes_forward * hidden_size / sequence_split) / between_rate  # norms, residuals, activation and rotary positions of a layer, forward
-    products_features_in = [(hidden_size, query_size / tp, hidden_size, ffn_size / tp,)[i_matmul] for i_matmul in range(4)]  # input features on a rank
-    products_features_out = [((2 * kv_size + query_size) / tp, hidden_size, ffn_size * (gated_ffn + 1) / tp, hidden_size,)[i_matmul] for i_matmul in range(4)]  # output features on a rank: column-parallel into a block, whole out of it
-    products_product_work = [[2 * (products_features_in[i_matmul], products_features_out[i_matmul], tokens,)[i_part] * (tokens, tokens, products_features_out[i_matmul],)[i_part] * (products_features_out[i_matmul], products_features_in[i_matmul], products_features_in[i_matmul],)[i_part] for i_matmul in range(4)] for i_part in range(3)]  # a multiplication and an addition for each term
-    products_product_compute_time = [[products_product_work[i_part][i_matmul] / (matmul_share * peak) for i_matmul in range(4)] for i_part in range(3)]  # on the matrix units
-    products_product_traffic = [[element_size * ((products_features_in[i_matmul], products_features_out[i_matmul], tokens,)[i_part] * (products_features_out[i_matmul], products_features_in[i_matmul], products_features_in[i_matmul],)[i_part] + (products_features_in[i_matmul], products_features_out[i_matmul], tokens,)[i_part] * (tokens, tokens, products_features_out[i_matmul],)[i_part] + (tokens, tokens, products_features_out[i_matmul],)[i_part] * (products_features_out[i_matmul], products_features_in[i_matmul], products_features_in[i_matmul],)[i_part]) for i_matmul in range(4)] for i_part in range(3)]  # both operands and the result
-    products_product_memory_time = [[products_product_traffic[i_part][i_matmul] / (memory_bandwidth * memory_share) for i_matmul in range(4)] for i_part in range(3)]  # through memory
-    products_product_time = [[launch_gap + cbrt(products_product_compute_time[i_part][i_matmul] * products_product_compute_time[i_part][i_matmul] * products_product_compute_time[i_part][i_matmul] + products_product_memory_time[i_part][i_matmul] * products_product_memory_time[i_part][i_matmul] * products_product_memory_time[i_part][i_matmul]) for i_matmul in range(4)] for i_part in range(3)]  # one product
-    layer_products = [sum(products_product_time[i_part][i_matmul] for i_matmul in range(4)) for i_part in range(3)]  # all weight products of a layer
+    rotated_size = kv_size + query_size  # features of queries and keys that rotary positions turn
+    between_rotary = rotary_bytes * rotated_size / tp  # a token, each way
+    between_forward = tokens * (activation_bytes_forward * mean_ffn_size / tp + between_rotary + hidden_bytes_forward * hidden_size / sequence_split) / between_rate  # norms, residuals, activation and rotary positions of a layer, forward
+    elementwise_forward = between_forward  # traffic between the products, and of rows to experts, forward
+    present = [(1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0, 0,)[i_matmul] for i_matmul in range(12)]  # how often the average layer has each
+    expert_width = latent_size if latent_size > 0 else hidden_size  # features that a routed expert reads and writes
+    features_in = [(hidden_size, hidden_size, hidden_size, 0, outputs_size / tp, hidden_size, ffn_size / tp, hidden_size, hidden_size, shared_experts * shared_ffn_size / tp, expert_width, expert_ffn_size,)[i_matmul] for i_matmul in range(12)]  # input features on a rank
+    latent_query_size = heads * (plain_head_size + rope_head_size)  # features of all latent queries of a token
+    features_out = [((2 * kv_size + query_size * (attention_gate + 1)) / tp, 0, latent_query_size / tp, heads * (plain_head_size + value_head_size) / tp, hidden_size, ffn_size * (gated_ffn + 1) / tp, hidden_size, 0, shared_experts * shared_ffn_size * (gated_ffn + 1) / tp, hidden_size, expert_ffn_size * (gated_ffn + 1), expert_width,)[i_matmul] for i_matmul in range(12)]  # output features on a rank: column-parallel into a block, whole out of it
+    matrices = [(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0,)[i_matmul] for i_matmul in range(12)]  # matrices of this shape in one kernel
+    split_tokens = tokens / sequence_split  # tokens of a rank where sequence parallelism splits them
+    product_rows = [(tokens, split_tokens, tokens, tokens, tokens, tokens, tokens, split_tokens, tokens, tokens, 0, 0,)[i_matmul] for i_matmul in range(12)]  # rows of each
+    product_work = [[2 * matrices[i_matmul] * (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] * (product_rows[i_matmul], product_rows[i_matmul], features_out[i_matmul],)[i_part] * (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] for i_matmul in range(12)] for i_part in range(3)]  # a multiplication and an addition for each term
+    product_compute_time = [[product_work[i_part][i_matmul] / (matmul_share * peak) for i_matmul in range(12)] for i_part in range(3)]  # on the matrix units
+    product_traffic = [[element_size * matrices[i_matmul] * ((features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] * (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] + (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] * (product_rows[i_matmul], product_rows[i_matmul], features_out[i_matmul],)[i_part] + (product_rows[i_matmul], product_rows[i_matmul], features_out[i_matmul],)[i_part] * (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part]) for i_matmul in range(12)] for i_part in range(3)]  # both operands and the result
+    product_memory_time = [[product_traffic[i_part][i_matmul] / (memory_bandwidth * memory_share) for i_matmul in range(12)] for i_part in range(3)]  # through memory
+    product_time = [[launch_gap + cbrt(product_compute_time[i_part][i_matmul] * product_compute_time[i_part][i_matmul] * product_compute_time[i_part][i_matmul] + product_memory_time[i_part][i_matmul] * product_memory_time[i_part][i_matmul] * product_memory_time[i_part][i_matmul]) for i_matmul in range(12)] for i_part in range(3)]  # one product
+    taken = [[present[i_matmul] * product_time[i_part][i_matmul] for i_matmul in range(12)] for i_part in range(3)]  # by each in the average layer
+    layer_products = [sum(taken[i_part][i_matmul] for i_matmul in range(12)) for i_part in range(3)]  # all weight products of a layer
     matmul_forward = layer_products[0]  # weight products, forward
-    forward_compute = attention_forward + between_forward + matmul_forward  # a layer, forward
+    forward_compute = attention_forward + elementwise_forward + matmul_forward  # a layer, forward
     along_tp_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
     along_tp_ranks = tp_x * tp_y * tp_z  # ranks in the group
     hidden_state_bytes = element_size * hidden_size * tokens  # the hidden states of a micro-batch on a rank
@@ -431,29 +463,31 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     host_layer_activations = host_activations_away * kept_layer / host_host_per_chip  # a layer's activations out or back in
     host_states_bandwidth = min(host_host_per_chip, offload_drive_bandwidth / offload_chips) if states_on_drives > 0 else host_host_per_chip  # between a chip and where its states are
     host_weights_away = 0 if offload in {0, 1, 3, 4} else 1  # 1 when weights are
-    host_layer_fetch = element_size * host_weights_away * layer_parameters / (host_states_bandwidth * (replicas if weights_sharded > 0 else 1))  # a rank's part of a layer's weights into the chip
+    host_layer_fetch = element_size * host_weights_away * layer_parameters / (host_states_bandwidth * weight_shards)  # a rank's part of a layer's weights into the chip
     host_copied_forward = host_layer_activations + host_layer_fetch  # copies of a layer and micro-batch, forward
     host_needed_forward = host_copied_forward * host_host_per_chip / forward_alone if forward_alone > 0 else 0  # bandwidth of a chip with which the copies of a layer hide, forward
     accumulation_rate = memory_bandwidth * memory_share  # attained
     accumulation_accumulation = accumulation_bytes * layer_parameters / accumulation_rate  # of one micro-batch's gradients
-    core_backward_pair = 10 * attention_backward_factor * head_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
+    core_backward_pair = 10 * attention_backward_factor * pair_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
     core_backward = core_backward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # five products and an exponential a pair
-    sliding_core_backward_pair = 10 * attention_backward_factor * head_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
+    sliding_core_backward_pair = 10 * attention_backward_factor * pair_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
     sliding_core_backward = launch_gap * sliding_core_kernels + sliding_core_backward_pair * sliding_core_pairs + sliding_core_merge * (ring_ranks - 1)  # five products and an exponential a pair
     attention_backward = core_backward * (1 - sliding_share) + sliding_core_backward * sliding_share  # attention of the average layer, backward
-    between_backward = tokens * (between_rotary + ffn_size * (gated_activation_bytes_backward if gated_ffn > 0 else plain_activation_bytes_backward) / tp + hidden_bytes_backward * hidden_size / sequence_split) / between_rate  # the same, backward
+    activation_bytes_backward = gated_activation_bytes_backward if gated_ffn > 0 else plain_activation_bytes_backward  # the same, backward
+    between_backward = tokens * (activation_bytes_backward * mean_ffn_size / tp + between_rotary + hidden_bytes_backward * hidden_size / sequence_split) / between_rate  # the same, backward
+    elementwise_backward = between_backward  # the same, backward
     weight_gradient_compute = layer_products[2]  # gradients of the weights of a layer
     matmul_backward = weight_gradient_compute + layer_products[1]  # weight products, backward
-    backward_compute = attention_backward + between_backward + matmul_backward  # a layer, backward, what is run again apart
-    kv_gradient_block_ranks = round_x * round_y * round_z  # ranks in the group
-    kv_gradient_block_n = kv_gradient_block_ranks * round_slices  # ranks in the group
+    backward_compute = attention_backward + elementwise_backward + matmul_backward  # a layer, backward, what is run again apart
+    kv_gradient_block_ranks = exchanging_outer_size_x * exchanging_outer_size_y * exchanging_outer_size_z  # ranks in the group
+    kv_gradient_block_n = exchanging_outer_slices * kv_gradient_block_ranks  # ranks in the group
     kv_gradient_block_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
-    kv_gradient_block_send_recv_direct_dcn = kv_gradient_block / kv_gradient_block_dcn if round_slices > 1 else 0  # to a rank of another slice
-    kv_gradient_block_x_used = 1 if round_x > 1 else 0  # 1 when the group spreads along the axis
-    kv_gradient_block_y_used = 1 if round_y > 1 else 0  # 1 when the group spreads along the axis
-    kv_gradient_block_z_used = 1 if round_z > 1 else 0  # 1 when the group spreads along the axis
-    kv_gradient_block_stride = max(kv_gradient_block_x_used * round_stride_x, kv_gradient_block_y_used * round_stride_y, kv_gradient_block_z_used * round_stride_z)  # cables to the farthest neighbour
-    kv_gradient_block_send_recv_direct_latency = launch_latency + max(hop_latency * kv_gradient_block_stride, dcn_latency if round_slices > 1 else 0)  # to the next rank of the axis, or one step between slices
+    kv_gradient_block_send_recv_direct_dcn = kv_gradient_block / kv_gradient_block_dcn if exchanging_outer_slices > 1 else 0  # to a rank of another slice
+    kv_gradient_block_x_used = 1 if exchanging_outer_size_x > 1 else 0  # 1 when the group spreads along the axis
+    kv_gradient_block_y_used = 1 if exchanging_outer_size_y > 1 else 0  # 1 when the group spreads along the axis
+    kv_gradient_block_z_used = 1 if exchanging_outer_size_z > 1 else 0  # 1 when the group spreads along the axis
+    kv_gradient_block_stride = max(exchanging_outer_stride_x * kv_gradient_block_x_used, exchanging_outer_stride_y * kv_gradient_block_y_used, exchanging_outer_stride_z * kv_gradient_block_z_used)  # cables to the farthest neighbour
+    kv_gradient_block_send_recv_direct_latency = launch_latency + max(hop_latency * kv_gradient_block_stride, dcn_latency if exchanging_outer_slices > 1 else 0)  # to the next rank of the axis, or one step between slices
     kv_gradient_block_link = link_bandwidth * link_share  # what a link of the torus attains, one way
     kv_gradient_block_send_recv_direct_links = kv_gradient_block * kv_gradient_block_stride / kv_gradient_block_link  # the groups in between send over the same cables
     kv_gradient_block_send_recv_direct = kv_gradient_block_send_recv_direct_latency + max(kv_gradient_block_send_recv_direct_links, kv_gradient_block_send_recv_direct_dcn)  # one message a rank
@@ -506,20 +540,22 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     context_ring_hidden_backward = (ring_ranks - 2) * min(context_later_backward, kv_block_send_recv + kv_gradient_block_send_recv) + min(context_later_backward, kv_gradient_block_send_recv) + min(first_backward, kv_block_send_recv)  # the first step has no gradient to send yet, the last no keys; the last hop of a gradient shows
     context_hidden_backward = 0 if cp_type in {2, 3} else context_ring_hidden_backward  # what can hide of them, backward
     context_exposed_backward = context_backward - context_hidden_backward * cp_hidden_share  # what shows of them, backward
-    between_activation = ffn_size * tokens * (gated_activation_bytes_forward if gated_ffn > 0 else plain_activation_bytes_forward) / (between_rate * tp)  # the activation of a layer alone, forward
+    between_activation = activation_bytes_forward * mean_ffn_size * tokens / (between_rate * tp)  # the activation of a layer alone, forward
+    activation_forward = between_activation  # the activation of feed-forwards and experts alone, forward
     between_norms = 4 * element_size * hidden_size * tokens / (between_rate * sequence_split)  # both norms of a layer alone, forward: each reads its input and writes its output
-    recomputed_products = [(kv_size / (2 * kv_size + query_size), 1, gated_ffn / 2, 0,)[i_matmul] for i_matmul in range(4)]  # share of each product that selective recomputation runs again: every second one
-    selective_compute = between_forward + sum(recomputed_products[i_matmul] * products_product_time[0][i_matmul] for i_matmul in range(4))  # what selective recomputation runs again in a layer
-    recomputed_compute = (0 if recompute == 0 else between_norms if recompute == 1 else between_activation if recompute == 2 else between_activation + between_norms if recompute == 3 else attention_forward if recompute == 4 else selective_compute if recompute == 5 else forward_compute) / recompute_every  # run again in the backward pass of the average layer
+    recomputed_products = [(kv_size / (2 * kv_size + query_size), 1, 0, 0, 1, gated_ffn / 2, 0, 1, gated_ffn / 2, 0, gated_ffn / 2, 0,)[i_matmul] for i_matmul in range(12)]  # share of each product that selective recomputation runs again: every second one
+    selective_compute = elementwise_forward + sum(recomputed_products[i_matmul] * taken[0][i_matmul] for i_matmul in range(12))  # what selective recomputation runs again in a layer
+    recomputed_compute = (0 if recompute == 0 else between_norms if recompute == 1 else activation_forward if recompute == 2 else activation_forward + between_norms if recompute == 3 else attention_forward if recompute == 4 else selective_compute if recompute == 5 else forward_compute) / recompute_every  # run again in the backward pass of the average layer
     repeated_cp = (0 if recompute in {0, 1, 2, 3, 5} else 1) / recompute_every  # times that it repeats the context-parallel communication, which is part of the attention
-    repeated_tp = (0 if recompute in {0, 1, 2, 3, 4, 5} else 1) / recompute_every  # times that recomputation repeats the tensor-parallel communication of a layer's forward pass
+    repeated_tp = (0 if recompute in {0, 1, 2, 3, 4, 5} else 1) / recompute_every  # times that recomputation repeats the communication of a layer's forward pass among tensor-parallel ranks and experts
     tensor_backward = (2 * along_tp_all_reduce if sequence_parallel == 0 else 2 * (2 * along_tp_all_gather + along_tp_reduce_scatter)) if tp > 1 else 0  # communication of a layer, backward
     tensor_exposed_backward = tensor_backward - tp_hidden_share * min(tensor_backward, backward_compute)  # what shows of it, backward
     backward_alone = accumulation_accumulation + backward_compute + context_exposed_backward + context_exposed_forward * repeated_cp + recomputed_compute + repeated_tp * tensor_exposed_forward + tensor_exposed_backward  # a layer, backward, before FSDP and what its host adds
-    host_layer_gradient = element_size * host_weights_away * layer_parameters / (host_states_bandwidth * (replicas if weights_sharded > 0 else 1))  # a rank's part of a layer's gradients out of it
+    host_layer_gradient = element_size * host_weights_away * layer_parameters / (host_states_bandwidth * weight_shards)  # a rank's part of a layer's gradients out of it
     host_copied_backward = host_layer_activations + host_layer_fetch + host_layer_gradient  # copies of a layer and micro-batch, backward; what is run again uses the same weights
     host_needed_backward = host_copied_backward * host_host_per_chip / backward_alone if backward_alone > 0 else 0  # bandwidth of a chip with which they hide, backward
-    host_exposed_backward = host_copied_backward - host_hidden_share * min(host_copied_backward, backward_alone)  # what shows, backward
+    host_layers_away = 0 if offload in {0, 1} else 1  # 1 when something of each layer is kept by the host
+    host_exposed_backward = host_layers_away * (host_copied_backward - host_hidden_share * min(host_copied_backward, backward_alone))  # what shows, backward
     layer_backward = backward_alone + host_exposed_backward  # a layer, backward, before FSDP
     mean_layers = layers / pp  # layers of the average stage
     gradients_of_stage_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
@@ -527,7 +563,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     replicas_y = cp_y * dp_y  # ranks with the same weights along Y
     replicas_z = cp_z * dp_z  # ranks with the same weights along Z
     gradients_of_stage_ranks = replicas_x * replicas_y * replicas_z  # ranks in the group
-    heaviest_stage = max(stage_parameters[i_stage] for i_stage in range(3))  # weights on a rank of the heaviest stage
+    heaviest_stage = max(stage_parameters[i_stage] for i_stage in range(3))  # weights on a rank of the heaviest stage, routed experts apart
     replicas_slices = cp_slices * dp_slices  # slices that they span
     gradients_of_stage_all_reduce_across_all_gather_bandwidth = gradient_wire_bytes * heaviest_stage * (replicas_slices - 1) / (gradients_of_stage_dcn * gradients_of_stage_ranks * replicas_slices)  # each step passes one shard
     gradients_of_stage_all_reduce_own_share = 2 * gradients_of_stage_all_reduce_across_all_gather_bandwidth  # each chip's own share between the slices
@@ -594,7 +630,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     sync_gradient = 0 if weights_sharded > 0 else sync_one_reduction * sync_scatters  # reductions of a step
     sync_least_gradient = sync_gradient - sync_gradient_behind_group  # what would show then
     sync_exposed_gradient = sync_last_gradient / virtual_stages + sync_least_gradient  # what shows of the reductions: the chunk that is computed last has no group behind it
-    host_exposed_forward = host_copied_forward - host_hidden_share * min(host_copied_forward, forward_alone)  # what shows of them: the next layer's overlap this one
+    host_exposed_forward = host_layers_away * (host_copied_forward - host_hidden_share * min(host_copied_forward, forward_alone))  # what shows of them: the next layer's overlap this one
     layer_forward = forward_alone + host_exposed_forward  # a layer, forward, before FSDP
     weights_of_stage_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
     weights_of_stage_ranks = replicas_x * replicas_y * replicas_z  # ranks in the group
@@ -776,61 +812,66 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     pipeline_zero_bubble_bubble = pipeline_zero_bubble_one_warm_up if schedule in {4, 6} else pipeline_zero_bubble_two_warm_ups if schedule == 5 else pipeline_zero_bubble_searched if schedule == 7 else (pipeline_zero_bubble_both_ways - pipeline_zero_bubble_least * (pp - 1)) / virtual_stages if schedule == 8 else 0  # idle time of these schedules, 0 of others
     pipeline_split_bubble = pipeline_folded_bubble if schedule in {9, 10, 11} else pipeline_dual_bubble if schedule == 12 else pipeline_dual_v_bubble / 2 if schedule == 13 else pipeline_chimera_bubble if schedule == 14 else pipeline_zero_bubble_bubble  # idle time as layers would take it, of the other schedules
     pipeline_gaps = pipeline_plain_gaps + (pipeline_split_bubble / (layer_forward + pipeline_backward) if layer_forward + pipeline_backward > 0 else 0)  # micro-batches that a rank could do while it waits
-    pipeline_gaps_for_each = pipeline_gaps / max(1, pp - 1)  # of these for each other rank
-    layers_of_first = stage_layers[0]  # layers of the first stage
-    pipeline_unequal_first_both = layer_backward * layers_of_first + layer_forward * layers_of_first  # both ways on the first stage
-    layers_of_last = stage_layers[2]  # layers of the last stage
-    pipeline_unequal_last_both = layer_backward * layers_of_last + layer_forward * layers_of_last + loss_compute  # both ways on the last stage
-    layers_of_middle = stage_layers[1]  # layers of each stage between
-    pipeline_unequal_middle_both = layer_backward * layers_of_middle + layer_forward * layers_of_middle if pp > 2 else 0  # both ways on a stage between, where there is one
+    plain_chunks = pp  # chunks of layers in the pipeline
+    plain_ends_said = first_layers + last_layers  # layers of the ends that are said
+    plain_spare_slots = 0 if (plain_chunks * floor(layers / plain_chunks) == layers) or (plain_ends_said > 0) else 2  # slots of the pipeline that hold the embedding and the head in place of a layer
+    plain_stages_left = pp - (1 if first_layers > 0 else 0) - (1 if last_layers > 0 else 0)  # stages that share the other layers
+    plain_full_stage_layers = (layers - plain_ends_said) / max(1, plain_stages_left) if plain_ends_said > 0 else ceil((layers + plain_spare_slots) / plain_chunks)  # layers of a middle stage
+    plain_layers_of_first = (first_layers if first_layers > 0 else plain_full_stage_layers - plain_spare_slots / 2) if pp > 1 else layers  # layers of the first stage; one stage alone is the first
+    pipeline_unequal_first_both = layer_backward * plain_layers_of_first + layer_forward * plain_layers_of_first  # both ways on the first stage
+    plain_layers_of_last = (last_layers if last_layers > 0 else plain_full_stage_layers - plain_spare_slots / 2) if pp > 1 else 0  # layers of the last stage
+    pipeline_unequal_last_both = layer_backward * plain_layers_of_last + layer_forward * plain_layers_of_last + loss_compute  # both ways on the last stage
+    plain_layers_of_middle = plain_full_stage_layers if pp > 2 else 0  # layers of each stage between
+    pipeline_unequal_middle_both = layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle if pp > 2 else 0  # both ways on a stage between, where there is one
     pipeline_unequal_every = pipeline_unequal_first_both + pipeline_unequal_last_both + pipeline_unequal_middle_both * (pp - 2)  # both ways on all stages
     pipeline_unequal_heaviest = max(pipeline_unequal_first_both, pipeline_unequal_middle_both, pipeline_unequal_last_both)  # both ways on the slowest stage
     pipeline_unequal_at_mean = pipeline_unequal_every - pipeline_unequal_heaviest  # bubble at the mean time of the other stages
     loss_forward = head_time[0]  # of this, the head's forward pass; the loss is where backward begins
-    pipeline_unequal_all_forward_first = pipeline_unequal_every + (micro_batches - 1) * (max(layer_backward * layers_of_first, layer_backward * layers_of_middle if pp > 2 else 0, layer_backward * layers_of_last + loss_compute - loss_forward) + max(layer_forward * layers_of_first, layer_forward * layers_of_middle if pp > 2 else 0, layer_forward * layers_of_last + loss_forward))  # a step of GPipe without messages: the slowest stage paces each way
-    pipeline_unequal_next_to_last_draining = max(0, pipeline_unequal_last_both - layer_backward * layers_of_middle, -layer_backward * layers_of_middle * max(0, 0))  # wait for the last gradient, likewise
-    pipeline_unequal_next_to_last_filling = max(0, pipeline_unequal_last_both - layer_forward * layers_of_middle, -layer_forward * layers_of_middle * max(0, 0))  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
-    pipeline_unequal_next_to_last_own = micro_batches * (layer_backward * layers_of_middle + layer_forward * layers_of_middle)  # its own work
+    pipeline_unequal_all_forward_first = pipeline_unequal_every + (micro_batches - 1) * (max(layer_backward * plain_layers_of_first, layer_backward * plain_layers_of_middle if pp > 2 else 0, layer_backward * plain_layers_of_last + loss_compute - loss_forward) + max(layer_forward * plain_layers_of_first, layer_forward * plain_layers_of_middle if pp > 2 else 0, layer_forward * plain_layers_of_last + loss_forward))  # a step of GPipe without messages: the slowest stage paces each way
+    pipeline_unequal_next_to_last_draining = max(0, pipeline_unequal_last_both - layer_backward * plain_layers_of_middle, -layer_backward * plain_layers_of_middle * max(0, 0))  # wait for the last gradient, likewise
+    pipeline_unequal_next_to_last_filling = max(0, pipeline_unequal_last_both - layer_forward * plain_layers_of_middle, -layer_forward * plain_layers_of_middle * max(0, 0))  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
+    pipeline_unequal_next_to_last_own = micro_batches * (layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle)  # its own work
     pipeline_unequal_next_to_last_alternating = pipeline_unequal_every + pipeline_unequal_next_to_last_draining + pipeline_unequal_next_to_last_filling + pipeline_unequal_next_to_last_own - pipeline_unequal_last_both - pipeline_unequal_middle_both  # with more micro-batches than stages after
     pipeline_unequal_alternating_stages = pipeline_unequal_last_both + pipeline_unequal_middle_both * (micro_batches - 2) if micro_batches > 1 else 0  # both ways on the last m - 1 stages
-    pipeline_unequal_next_to_last_one_after_the_other = pipeline_unequal_every + max(pipeline_unequal_next_to_last_own + max(0, pipeline_unequal_last_both - pipeline_unequal_alternating_stages), layer_backward * layers_of_middle + layer_forward * layers_of_middle + pipeline_unequal_last_both + (micro_batches - 1) * max(layer_forward * layers_of_middle, layer_backward * layers_of_middle)) - pipeline_unequal_last_both - pipeline_unequal_middle_both  # with no more micro-batches than these and itself
+    pipeline_unequal_next_to_last_one_after_the_other = pipeline_unequal_every + max(pipeline_unequal_next_to_last_own + max(0, pipeline_unequal_last_both - pipeline_unequal_alternating_stages), layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle + pipeline_unequal_last_both + (micro_batches - 1) * max(layer_forward * plain_layers_of_middle, layer_backward * plain_layers_of_middle)) - pipeline_unequal_last_both - pipeline_unequal_middle_both  # with no more micro-batches than these and itself
     pipeline_unequal_next_to_last_bound = pipeline_unequal_next_to_last_alternating if micro_batches > 2 else pipeline_unequal_next_to_last_one_after_the_other  # what the stage makes of the step
-    pipeline_unequal_second_draining = max(0, pipeline_unequal_every - layer_backward * layers_of_middle * (pp - 2) - pipeline_unequal_first_both - pipeline_unequal_middle_both, pipeline_unequal_every - layer_backward * layers_of_middle * max(pp - 3, 0) - pipeline_unequal_first_both - pipeline_unequal_last_both - pipeline_unequal_middle_both)  # wait for the last gradient, likewise
-    pipeline_unequal_second_filling = max(0, pipeline_unequal_every - layer_forward * layers_of_middle * (pp - 2) - pipeline_unequal_first_both - pipeline_unequal_middle_both, pipeline_unequal_every - layer_forward * layers_of_middle * max(pp - 3, 0) - pipeline_unequal_first_both - pipeline_unequal_last_both - pipeline_unequal_middle_both)  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
-    pipeline_unequal_second_own = micro_batches * (layer_backward * layers_of_middle + layer_forward * layers_of_middle)  # its own work
+    pipeline_unequal_second_draining = max(0, pipeline_unequal_every - layer_backward * plain_layers_of_middle * (pp - 2) - pipeline_unequal_first_both - pipeline_unequal_middle_both, pipeline_unequal_every - layer_backward * plain_layers_of_middle * max(pp - 3, 0) - pipeline_unequal_first_both - pipeline_unequal_last_both - pipeline_unequal_middle_both)  # wait for the last gradient, likewise
+    pipeline_unequal_second_filling = max(0, pipeline_unequal_every - layer_forward * plain_layers_of_middle * (pp - 2) - pipeline_unequal_first_both - pipeline_unequal_middle_both, pipeline_unequal_every - layer_forward * plain_layers_of_middle * max(pp - 3, 0) - pipeline_unequal_first_both - pipeline_unequal_last_both - pipeline_unequal_middle_both)  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
+    pipeline_unequal_second_own = micro_batches * (layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle)  # its own work
     pipeline_unequal_second_alternating = pipeline_unequal_first_both + pipeline_unequal_second_draining + pipeline_unequal_second_filling + pipeline_unequal_second_own  # with more micro-batches than stages after
-    pipeline_unequal_second_one_after_the_other = pipeline_unequal_first_both + max(pipeline_unequal_second_own + max(0, pipeline_unequal_every - pipeline_unequal_alternating_stages - pipeline_unequal_first_both - pipeline_unequal_middle_both), layer_backward * layers_of_middle + layer_forward * layers_of_middle + pipeline_unequal_every + (micro_batches - 1) * max(layer_forward * layers_of_middle, layer_backward * layers_of_middle) - pipeline_unequal_first_both - pipeline_unequal_middle_both)  # with no more micro-batches than these and itself
+    pipeline_unequal_second_one_after_the_other = pipeline_unequal_first_both + max(pipeline_unequal_second_own + max(0, pipeline_unequal_every - pipeline_unequal_alternating_stages - pipeline_unequal_first_both - pipeline_unequal_middle_both), layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle + pipeline_unequal_every + (micro_batches - 1) * max(layer_forward * plain_layers_of_middle, layer_backward * plain_layers_of_middle) - pipeline_unequal_first_both - pipeline_unequal_middle_both)  # with no more micro-batches than these and itself
     pipeline_unequal_second_bound = pipeline_unequal_second_alternating if micro_batches > pp - 1 else pipeline_unequal_second_one_after_the_other  # what the stage makes of the step
     pipeline_unequal_turning = min(pp - 2, max(micro_batches - 2, 1))  # stages after the first of the middle ones that alternates
-    pipeline_unequal_turning_point_draining = max(0, pipeline_unequal_last_both + pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - layer_backward * layers_of_middle * pipeline_unequal_turning, pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - layer_backward * layers_of_middle * max(pipeline_unequal_turning - 1, 0))  # wait for the last gradient, likewise
-    pipeline_unequal_turning_point_filling = max(0, pipeline_unequal_last_both + pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - layer_forward * layers_of_middle * pipeline_unequal_turning, pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - layer_forward * layers_of_middle * max(pipeline_unequal_turning - 1, 0))  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
-    pipeline_unequal_turning_point_own = micro_batches * (layer_backward * layers_of_middle + layer_forward * layers_of_middle)  # its own work
+    pipeline_unequal_turning_point_draining = max(0, pipeline_unequal_last_both + pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - layer_backward * pipeline_unequal_turning * plain_layers_of_middle, pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - layer_backward * plain_layers_of_middle * max(pipeline_unequal_turning - 1, 0))  # wait for the last gradient, likewise
+    pipeline_unequal_turning_point_filling = max(0, pipeline_unequal_last_both + pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - layer_forward * pipeline_unequal_turning * plain_layers_of_middle, pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - layer_forward * plain_layers_of_middle * max(pipeline_unequal_turning - 1, 0))  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
+    pipeline_unequal_turning_point_own = micro_batches * (layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle)  # its own work
     pipeline_unequal_turning_point_alternating = pipeline_unequal_every + pipeline_unequal_turning_point_draining + pipeline_unequal_turning_point_filling + pipeline_unequal_turning_point_own - pipeline_unequal_last_both - pipeline_unequal_middle_both * pipeline_unequal_turning  # with more micro-batches than stages after
-    pipeline_unequal_turning_point_one_after_the_other = pipeline_unequal_every + max(pipeline_unequal_turning_point_own + max(0, pipeline_unequal_last_both + pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - pipeline_unequal_alternating_stages), layer_backward * layers_of_middle + layer_forward * layers_of_middle + pipeline_unequal_last_both + pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) + (micro_batches - 1) * max(layer_forward * layers_of_middle, layer_backward * layers_of_middle)) - pipeline_unequal_last_both - pipeline_unequal_middle_both * pipeline_unequal_turning  # with no more micro-batches than these and itself
+    pipeline_unequal_turning_point_one_after_the_other = pipeline_unequal_every + max(pipeline_unequal_turning_point_own + max(0, pipeline_unequal_last_both + pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - pipeline_unequal_alternating_stages), layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle + pipeline_unequal_last_both + pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) + (micro_batches - 1) * max(layer_forward * plain_layers_of_middle, layer_backward * plain_layers_of_middle)) - pipeline_unequal_last_both - pipeline_unequal_middle_both * pipeline_unequal_turning  # with no more micro-batches than these and itself
     pipeline_unequal_turning_point_bound = pipeline_unequal_turning_point_alternating if micro_batches > pipeline_unequal_turning + 1 else pipeline_unequal_turning_point_one_after_the_other  # what the stage makes of the step
     pipeline_unequal_between = max(pipeline_unequal_second_bound, pipeline_unequal_turning_point_bound, pipeline_unequal_next_to_last_bound) if pp > 2 else 0  # what the stages between make of it
-    pipeline_unequal_first_draining = max(0, pipeline_unequal_every - layer_backward * layers_of_first * (pp - 1) - pipeline_unequal_first_both, pipeline_unequal_every - layer_backward * layers_of_first * max(pp - 2, 0) - pipeline_unequal_first_both - pipeline_unequal_last_both)  # wait for the last gradient, likewise
-    pipeline_unequal_first_filling = max(0, pipeline_unequal_every - layer_forward * layers_of_first * (pp - 1) - pipeline_unequal_first_both, pipeline_unequal_every - layer_forward * layers_of_first * max(pp - 2, 0) - pipeline_unequal_first_both - pipeline_unequal_last_both)  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
-    pipeline_unequal_first_own = micro_batches * (layer_backward * layers_of_first + layer_forward * layers_of_first)  # its own work
+    pipeline_unequal_first_draining = max(0, pipeline_unequal_every - layer_backward * plain_layers_of_first * (pp - 1) - pipeline_unequal_first_both, pipeline_unequal_every - layer_backward * plain_layers_of_first * max(pp - 2, 0) - pipeline_unequal_first_both - pipeline_unequal_last_both)  # wait for the last gradient, likewise
+    pipeline_unequal_first_filling = max(0, pipeline_unequal_every - layer_forward * plain_layers_of_first * (pp - 1) - pipeline_unequal_first_both, pipeline_unequal_every - layer_forward * plain_layers_of_first * max(pp - 2, 0) - pipeline_unequal_first_both - pipeline_unequal_last_both)  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
+    pipeline_unequal_first_own = micro_batches * (layer_backward * plain_layers_of_first + layer_forward * plain_layers_of_first)  # its own work
     pipeline_unequal_first_alternating = pipeline_unequal_first_draining + pipeline_unequal_first_filling + pipeline_unequal_first_own  # with more micro-batches than stages after
-    pipeline_unequal_first_one_after_the_other = max(pipeline_unequal_first_own + max(0, pipeline_unequal_every - pipeline_unequal_alternating_stages - pipeline_unequal_first_both), layer_backward * layers_of_first + layer_forward * layers_of_first + pipeline_unequal_every + (micro_batches - 1) * max(layer_forward * layers_of_first, layer_backward * layers_of_first) - pipeline_unequal_first_both)  # with no more micro-batches than these and itself
+    pipeline_unequal_first_one_after_the_other = max(pipeline_unequal_first_own + max(0, pipeline_unequal_every - pipeline_unequal_alternating_stages - pipeline_unequal_first_both), layer_backward * plain_layers_of_first + layer_forward * plain_layers_of_first + pipeline_unequal_every + (micro_batches - 1) * max(layer_forward * plain_layers_of_first, layer_backward * plain_layers_of_first) - pipeline_unequal_first_both)  # with no more micro-batches than these and itself
     pipeline_unequal_first_bound = pipeline_unequal_first_alternating if micro_batches > pp else pipeline_unequal_first_one_after_the_other  # what the stage makes of the step
-    pipeline_unequal_last_draining = max(0, 0, -(layer_backward * layers_of_last + loss_compute - loss_forward) * max(-1, 0))  # wait for the last gradient, likewise
-    pipeline_unequal_last_filling = max(0, 0, -(layer_forward * layers_of_last + loss_forward) * max(-1, 0))  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
-    pipeline_unequal_last_own = micro_batches * (layer_backward * layers_of_last + layer_forward * layers_of_last + loss_compute)  # its own work
+    pipeline_unequal_last_draining = max(0, 0, -(layer_backward * plain_layers_of_last + loss_compute - loss_forward) * max(-1, 0))  # wait for the last gradient, likewise
+    pipeline_unequal_last_filling = max(0, 0, -(layer_forward * plain_layers_of_last + loss_forward) * max(-1, 0))  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
+    pipeline_unequal_last_own = micro_batches * (layer_backward * plain_layers_of_last + layer_forward * plain_layers_of_last + loss_compute)  # its own work
     pipeline_unequal_last_alternating = pipeline_unequal_every + pipeline_unequal_last_draining + pipeline_unequal_last_filling + pipeline_unequal_last_own - pipeline_unequal_last_both  # with more micro-batches than stages after
-    pipeline_unequal_last_one_after_the_other = pipeline_unequal_every + max(pipeline_unequal_last_own + max(0, -pipeline_unequal_alternating_stages), layer_backward * layers_of_last + layer_forward * layers_of_last + loss_compute + (micro_batches - 1) * max(layer_forward * layers_of_last + loss_forward, layer_backward * layers_of_last + loss_compute - loss_forward)) - pipeline_unequal_last_both  # with no more micro-batches than these and itself
+    pipeline_unequal_last_one_after_the_other = pipeline_unequal_every + max(pipeline_unequal_last_own + max(0, -pipeline_unequal_alternating_stages), layer_backward * plain_layers_of_last + layer_forward * plain_layers_of_last + loss_compute + (micro_batches - 1) * max(layer_forward * plain_layers_of_last + loss_forward, layer_backward * plain_layers_of_last + loss_compute - loss_forward)) - pipeline_unequal_last_both  # with no more micro-batches than these and itself
     pipeline_unequal_last_bound = pipeline_unequal_last_alternating if micro_batches > 1 else pipeline_unequal_last_one_after_the_other  # what the stage makes of the step
     pipeline_unequal_alternating = max(pipeline_unequal_first_bound, pipeline_unequal_between, pipeline_unequal_last_bound)  # a step of 1F1B without messages
     pipeline_unequal_idle = (pipeline_unequal_alternating if schedule == 0 else pipeline_unequal_all_forward_first if schedule == 2 else 0) - micro_batches * pipeline_unequal_heaviest  # idle time of the slowest stage with these two schedules
     pipeline_unequal_share = (pipeline_unequal_idle / pipeline_unequal_at_mean if pipeline_unequal_at_mean > 0 else 1) if schedule in {0, 2} else 1  # bubble of unequal stages over that at the mean time of the others; 1 for schedules without an exact form
+    pipeline_gaps_for_each = pipeline_gaps * pipeline_unequal_share / max(1, pp - 1)  # of these for each other rank, more or fewer where ranks differ
     most_layers = max(stage_layers[i_stage] for i_stage in range(3))  # layers of the fullest stage
     full_stage_time = layer_time * most_layers  # a micro-batch on the fullest stage, both ways
     head_share = 1 / weight_copies  # share of the micro-batches whose head a rank with a head has
     head_layers = head_share * sum(has_head[i_stage] * stage_layers[i_stage] for i_stage in range(3))  # layers of the stage with the head
     head_stage_time = head_layers * layer_time + head_share * last_work  # a micro-batch on the stage with the head
     slowest_stage = max(full_stage_time, head_stage_time)  # a micro-batch on the slowest stage
-    pipeline_bubble = pipeline_gaps_for_each * pipeline_unequal_share * (all_stages - slowest_stage)  # idle time of the slowest rank: that of equal ranks, at the mean share of the others where there is no exact form
+    pipeline_bubble = pipeline_gaps_for_each * (all_stages - slowest_stage)  # idle time of the slowest rank: that of equal ranks, at the mean share of the others where there is no exact form
     pipeline_busy = micro_batches * slowest_stage  # work of the slowest rank
     along_pp_ranks = pp_x * pp_y * pp_z  # ranks in the group
     along_pp_n = along_pp_ranks * pp_slices  # ranks in the group
@@ -864,16 +905,16 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     pipeline_chunk = mean_layers * (layer_forward + pipeline_backward) / virtual_stages  # forward and backward of the average chunk
     pipeline_chunk_cover = mean_layers * min(layer_forward, pipeline_backward) / virtual_stages  # the pass that has to hide a message
     pipeline_stalled_chunk = max(pipeline_chunk, along_pp_send_recv + pipeline_chunk_cover, (along_pp_send_recv * (2 * (pp - 1)) + pipeline_chunk * pp) / (2 * pp - 1))  # a chunk where a message takes longer than the pass that should hide it
-    pipeline_stalls = virtual_stages * max(0, micro_batches - pp) if schedule == 1 else 0  # chunks of a steady interleaved pipeline
-    pipeline_stall = 0 if messages_block > 0 else (pipeline_stalls * (pipeline_stalled_chunk - pipeline_chunk) if along_pp_send_recv > pipeline_chunk_cover else 0)  # steady state of interleaving waiting for messages
+    pipeline_stalls = 0 if messages_block > 0 else (virtual_stages * max(0, micro_batches - pp) if schedule == 1 else 0)  # chunks of a steady interleaved pipeline
+    pipeline_stall = pipeline_stalls * (pipeline_stalled_chunk - pipeline_chunk) if along_pp_send_recv > pipeline_chunk_cover else 0  # steady state of interleaving waiting for messages
     pipeline_sends = along_pp_send_recv * pipeline_send_count + pipeline_stall  # messages that show
     pipeline_total = pipeline_bubble + pipeline_busy + pipeline_sends  # all micro-batches through the pipeline
     host_optimizer_away = 0 if offload in {0, 3} else 1  # 1 when optimizer states are kept by the host and updated there
-    owned_parameters = heaviest_stage / (replicas if optimizer_sharded > 0 else 1)  # weights of which a rank has the optimizer state, on the chip or with its host
+    owned_parameters = heaviest_stage / optimizer_shards  # weights of which a rank has the optimizer state, on the chip or with its host
     host_weights_in = 0 if host_weights_away > 0 else element_size * host_optimizer_away * owned_parameters / host_host_per_chip  # updated weights back
-    host_exposed_in = host_weights_in - host_hidden_share * min(host_weights_in, forward_alone * mean_layers)  # what shows of the weights, behind the next forward
+    host_exposed_in = host_optimizer_away * (host_weights_in - host_hidden_share * min(host_weights_in, forward_alone * mean_layers))  # what shows of the weights, behind the next forward
     host_gradients_out = 0 if host_weights_away > 0 else element_size * host_optimizer_away * owned_parameters * (micro_batches if gradients_sharded > 0 else 1) / host_host_per_chip  # gradients of a step to the host
-    host_exposed_out = host_gradients_out - host_hidden_share * min(host_gradients_out, backward_alone * mean_layers * (micro_batches if gradients_sharded > 0 else 1))  # what shows of the gradients: they overlap the backward passes in which they are reduced
+    host_exposed_out = host_optimizer_away * (host_gradients_out - host_hidden_share * min(host_gradients_out, backward_alone * mean_layers * (micro_batches if gradients_sharded > 0 else 1)))  # what shows of the gradients: they overlap the backward passes in which they are reduced
     host_on_drives_drive_update = host_drive_traffic * offload_chips * owned_parameters / offload_drive_bandwidth  # the least that an optimizer step takes
     host_host_update = host_optimizer_away * max(host_update_traffic * offload_chips * owned_parameters / offload_memory_bandwidth, host_on_drives_drive_update if states_on_drives > 0 else 0)  # Adam on the host for the parts of all its chips, bound by its memory, or by its drives
     host_exposed_update = host_exposed_in + host_exposed_out + host_host_update  # what shows of the optimizer on the host
@@ -888,11 +929,12 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     layer_passes = micro_batches * slowest_layers  # layers that the slowest stage runs in a step
     time_matmul = layer_passes * (matmul_backward + matmul_forward)  # weight products
     time_attention = layer_passes * (attention_backward + attention_forward)  # attention
-    time_elementwise = layer_passes * (accumulation_accumulation + between_backward + between_forward)  # norms, activations, residuals, accumulation of gradients
+    time_elementwise = layer_passes * (accumulation_accumulation + elementwise_backward + elementwise_forward)  # norms, activations, residuals, rows sorted to experts, accumulation of gradients
     time_loss = head_is_slowest * head_share * loss_compute * micro_batches  # head and loss, where the slowest stage has them
     time_recompute = layer_passes * recomputed_compute  # forward work run again
     time_tp = layer_passes * (tensor_exposed_backward + tensor_exposed_forward * (repeated_tp + 1))  # tensor-parallel traffic
     time_cp = layer_passes * (context_exposed_backward + context_exposed_forward * (repeated_cp + 1))  # context-parallel traffic
+    time_ep = 0  # exchanges of experts
     time_fsdp = head_is_slowest * head_share * micro_batches * tables_exposed + layer_passes * (sharded_exposed_backward + sharded_exposed_forward)  # FSDP traffic
     time_pp = pipeline_sends  # messages between stages
     time_dp = exposed_sync  # gradient and weight traffic
@@ -902,6 +944,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     time_other = step_overhead  # data, logging, clipping
     total_tp = layer_passes * (tensor_backward + tensor_forward * (repeated_tp + 1))  # tensor-parallel traffic, hidden or not
     total_cp = layer_passes * (context_backward + context_forward * (repeated_cp + 1))  # context-parallel traffic, hidden or not
+    total_ep = 0  # exchanges of experts, hidden or not
     total_fsdp = head_is_slowest * head_share * micro_batches * tables_total + layer_passes * (sharded_backward + sharded_forward)  # FSDP traffic, hidden or not
     total_dp = sync_gradient + sync_weight  # gradient and weight traffic, hidden or not
     total_pp = max(2 * along_pp_send_recv * micro_batches * virtual_stages, time_pp) if pp > 1 else 0  # messages of one stage, forward and backward, hidden or not; those that show, where waits for other stages are more
@@ -913,16 +956,10 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     in_window_span = min(document_length, sequence_length)  # tokens that can attend to each other
     in_window_seen = min(window, in_window_span)  # tokens that the last query of a document sees
     attended_full = full_layers * in_full_seen + in_window_seen * sliding_layers  # tokens attended to, added over layers, as if none were later
-    score_size = heads * value_head_size + latent_query_size if kv_rank > 0 else 2 * query_size  # features multiplied for each pair of tokens: query with key, weight with value
+    score_size = outputs_size + queries_size  # features multiplied for each pair of tokens: query with key, weight with value
     attention_flops = 2 * attended_full * score_size  # attention of all layers in full, forward
     ffn_layers = layers - layers_without_ffn  # layers with a feed-forward, dense or of experts
-    expert_layers = ceil((ffn_layers - first_expert_layer) / expert_every) if experts > 0 else 0  # layers that hold experts
-    expert_width = latent_size if latent_size > 0 else hidden_size  # features that a routed expert reads and writes
-    expert_matrices = expert_ffn_size * expert_width * (gated_ffn + 2)  # weights that multiply in one routed expert
-    router_matrices = experts * hidden_size + 2 * hidden_size * latent_size  # weights of one layer's router, and of the way to the latent width and back
-    shared_expert_matrices = hidden_size * shared_experts * shared_ffn_size * (gated_ffn + 2) + hidden_size * shared_gate  # weights that multiply in the shared experts of one layer and their gate
-    expert_flops = 2 * expert_layers * (expert_matrices * experts_per_token + router_matrices + shared_expert_matrices)  # router, experts taken and shared experts of all layers, forward
-    dense_layers = ffn_layers - expert_layers  # layers with a dense feed-forward
+    dense_layers = ffn_layers  # layers with a dense feed-forward
     ffn_flops = 2 * dense_layers * ffn_matrices  # dense feed-forwards of all layers, forward
     head_flops = 2 * hidden_size * vocabulary  # the head, forward
     projection_flops = 2 * attention_layers * attention_matrices  # projections of all attention layers, forward
@@ -930,10 +967,11 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     recurrent_value_size = recurrent_head_size * recurrent_heads  # value features of all heads
     recurrent_matrices = hidden_size * (2 * recurrent_key_size + 3 * recurrent_value_size + (recurrent_heads if recurrent_kind == 1 else 2 * recurrent_heads if recurrent_kind == 2 else 0))  # value, gate, output, key and query; steps and decays of each head
     recurrent_flops = 2 * recurrent_layers * recurrent_matrices  # projections of all recurrent layers, forward
-    matmul_flops = expert_flops + ffn_flops + head_flops + projection_flops + recurrent_flops  # all weights, forward
+    matmul_flops = ffn_flops + head_flops + projection_flops + recurrent_flops  # all weights, forward
     forward_flops = attention_flops + matmul_flops  # one forward pass, attention in full
     training_flops = 3 * forward_flops  # forward and backward, attention in full, nothing recomputed: the model FLOPs of MFU
     model_flops = step_tokens * training_flops  # of a step, attention in full, nothing recomputed
+    active_ffn_size = dense_layers * ffn_size / layers  # features of feed-forwards and experts that a token goes through, in the mean layer
     in_full_documents = sequence_length / document_length if document_length < sequence_length else 1  # documents of a sequence
     in_full_causal_pairs = in_full_seen * (sequence_length - in_full_documents * in_full_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
     in_window_documents = sequence_length / document_length if document_length < sequence_length else 1  # documents of a sequence
@@ -941,9 +979,10 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     attended_causal = (full_layers * in_full_causal_pairs + in_window_causal_pairs * sliding_layers) / sequence_length  # tokens attended to, added over layers, none of them later
     attention_flops_causal = 2 * attended_causal * score_size  # attention of all layers, causal, forward
     forward_flops_causal = attention_flops_causal + matmul_flops  # one forward pass, attention causal
-    rerun_flops = (0 if recompute in {0, 1, 2, 3} else attention_flops_causal if recompute == 4 else 2 * hidden_size * layers * (ffn_size * gated_ffn + kv_size + query_size) if recompute == 5 else forward_flops_causal - head_flops) / recompute_every  # of a token, run again
+    rerun_flops = (0 if recompute in {0, 1, 2, 3} else attention_flops_causal if recompute == 4 else 2 * hidden_size * layers * (active_ffn_size * gated_ffn + outputs_size + values_size) if recompute == 5 else forward_flops_causal - head_flops) / recompute_every  # of a token, run again
     training_flops_causal = 3 * forward_flops_causal  # forward and backward, attention causal, nothing recomputed
     hardware_flops = step_tokens * (rerun_flops + training_flops_causal)  # of a step, attention causal, recomputation counted
+    megatron_flops = step_tokens * (forward_flops + training_flops - head_flops)  # of a step as Megatron-LM counted them: all layers run again whatever the layout, attention in full
     chip_rate = model_flops / (chips * step_time)  # model FLOP a second and chip
     mfu = chip_rate / peak  # model FLOPs utilisation: attention in full, no recomputation
     mfu_causal = step_tokens * training_flops_causal / (chips * peak * step_time)  # the same with attention counted causal

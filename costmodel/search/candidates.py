@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from costmodel.generated import labels
 from costmodel.search.layout import (
     CONTEXTS,
+    DISPATCH,
     DRIVES,
     FOLDED,
     OFFLOADS,
+    OVERLAPS,
     RECOMPUTE,
     SCHEDULES,
     Layout,
@@ -88,6 +90,12 @@ class Candidates:
     cp_types: tuple[str, ...] = CONTEXTS[:1]
     most_cp: int = 1
     offloads: tuple[str, ...] = OFFLOADS[:1]
+    experts: tuple[int, ...] = (1,)
+    """Expert-parallel degrees."""
+    etp: int | None = None
+    """Ranks that share an expert; 1 and as many as tp are both tried where it is None."""
+    ep_overlap: str = OVERLAPS[0]
+    dispatch: str = DISPATCH[-1]
 
     @property
     def rows(self) -> list[tuple[str, int, Stages]]:
@@ -130,15 +138,20 @@ class Candidates:
         """The largest degrees that are tried."""
         return {**LIMITS, "cp": self.most_cp}
 
+    def point(self) -> dict[str, float]:
+        """The inputs of the equations at the first row of every axis."""
+        return {name: value[0] if isinstance(value, Sequence) else value for name, value in self.inputs().items()}
+
     def inputs(self) -> dict[str, Sequence[float] | float]:
-        """The inputs of the equations that vary along the product axes."""
+        """The inputs of the equations that vary along the product axes, and the choices that hold for all."""
         return {
+            "ep_overlap": OVERLAPS.index(self.ep_overlap),
+            "dispatch_by": DISPATCH.index(self.dispatch),
             "micro_batch_size": self.micro_batches,
             "schedule": [SCHEDULES.index(schedule) for schedule, _ in self.schedules],
             "virtual_stages": [chunks for _, chunks in self.schedules],
             "group_size": [said.group for _, _, said in self.rows],
-            "first_layers": [said.first for _, _, said in self.rows],
-            "last_layers": [said.last for _, _, said in self.rows],
+            **self._ends(),
             "messages_block": [float(said.messages_block(schedule)) for schedule, _, said in self.rows],
             **_sharding(self.zeros),
             "recompute": [RECOMPUTE.index(recomputed(recompute)[0]) for recompute in self.recomputes],
@@ -147,7 +160,15 @@ class Candidates:
             "cp_type": [CONTEXTS.index(kind) for kind in self.cp_types],
             "offload": [OFFLOADS.index(offload.removesuffix(DRIVES)) for offload in self.offloads],
             "states_on_drives": [float(on_drives(offload)) for offload in self.offloads],
-            **({} if self.hosted else labels.ALONE),
+        }
+
+    def _ends(self) -> dict[str, Sequence[float] | float]:
+        """Layers of the ends by schedule; one number where none are said, so that nothing else varies with them."""
+        if not self.stages:
+            return {"first_layers": 0.0, "last_layers": 0.0}
+        return {
+            "first_layers": [said.first for _, _, said in self.rows],
+            "last_layers": [said.last for _, _, said in self.rows],
         }
 
     def layout(self, index: Sequence[int], degrees: Mapping[str, float], placement: str) -> Layout:
@@ -172,6 +193,10 @@ class Candidates:
             first=said.first,
             last=said.last,
             p2p=said.p2p,
+            ep=int(degrees.get("ep", 1)),
+            etp=int(degrees.get("etp", 1)),
+            ep_overlap=self.ep_overlap,
+            dispatch=self.dispatch,
         )
 
 
@@ -181,9 +206,14 @@ def candidates(
     sequence_length: int,
     schedules: Sequence[str] = TRIED,
     recomputes: Sequence[str] = TRIED_RECOMPUTE,
+    *,
+    experts: int = 1,
     offloads: Sequence[str] = OFFLOADS[:1],
 ) -> Candidates:
-    """What is worth trying for a model of so many layers and a batch of so many sequences of that length, with these schedules."""
+    """What is worth trying for a model of so many layers and a batch of so many sequences of that length, with these schedules.
+
+    `experts` counts the routed experts of a layer, which expert-parallel degrees divide.
+    """
     micro_batches = tuple(
         size for size in _powers_of_two(min(MOST_MICRO_BATCH, global_batch)) if global_batch % size == 0
     )
@@ -201,6 +231,7 @@ def candidates(
         cp_types=SEARCHED_CONTEXTS if most_cp > 1 else CONTEXTS[:1],
         most_cp=most_cp,
         offloads=tuple(offloads),
+        experts=tuple(ep for ep in range(1, experts + 1) if experts % ep == 0),
     )
 
 
@@ -221,6 +252,10 @@ def only(layout: Layout) -> Candidates:
         cp_types=(layout.cp_type,),
         most_cp=layout.cp,
         offloads=(layout.offload,),
+        experts=(layout.ep,),
+        etp=layout.etp,
+        ep_overlap=layout.ep_overlap,
+        dispatch=layout.dispatch,
     )
 
 

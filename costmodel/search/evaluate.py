@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -11,7 +11,8 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.runtime import call
 from costmodel.search.candidates import only
 from costmodel.search.layout import Layout
-from costmodel.search.workload import Overlap, Workload, scalar_inputs
+from costmodel.search.workload import EXPERT_DEGREES, Overlap, Workload, scalar_inputs
+from costmodel.topology.grammar import AXES
 from costmodel.topology.placements import members
 
 
@@ -22,14 +23,15 @@ def evaluate(workload: Workload, layout: Layout, catalog: Catalog, overlap: Over
 
 def inputs(workload: Workload, layout: Layout, catalog: Catalog, overlap: Overlap = "modelled") -> dict[str, float]:
     """What the training equations are given for one layout, by name. Raises InputError for an impossible placement."""
-    degrees = {"tp": layout.tp, "cp": layout.cp, "pp": layout.pp, "dp": layout.dp}
+    degrees = {axis: getattr(layout, axis) for axis in AXES}
     return {
         **scalar_inputs(workload, catalog, overlap),
         **members(layout.placement, degrees, workload.machine),
-        **{name: rows[0] for name, rows in only(layout).inputs().items() if isinstance(rows, Sequence)},
+        **{name: getattr(layout, name) for name in EXPERT_DEGREES},
+        **only(layout).point(),
     }
 
 
 def math_module(workload: Workload) -> ModuleType:
     """The generated module of one answer for the kind of machine."""
-    return import_module(f"costmodel.generated.training_on_{workload.machine.fabric}_math")
+    return import_module(f"costmodel.generated.training_on_{workload.kind}_math")

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-DEGREES = ("tp", "cp", "pp", "dp")
 THREADS = 4
 PRODUCT_AXES = 7  # of the candidates; the axes inside a layer, a stage or a step are reduced by then
 
@@ -83,7 +82,7 @@ class Grid:
         import numpy as np
 
         first = np.flatnonzero(np.diff(self.rows_of, prepend=-1))
-        return {name: self.placed.columns[name][self.order][first] for name in DEGREES}
+        return {name: self.placed.columns[name][self.order][first] for name in self.workload.degrees}
 
     def layout(self, index: Sequence[int], placement: str) -> Layout:
         """The layout at a position, with a placement."""
@@ -146,9 +145,11 @@ def search(
 
     module = generated(workload, candidates)
     placed = reached(placement, workload.machine, limits=candidates.limits, all_levels=all_levels)
+    if workload.has_experts:
+        placed = placed.with_experts(candidates.experts, candidates.etp)
     inputs = {**scalar_inputs(workload, catalog), **candidates.inputs()}
-    possible, broken = _judged(placed, inputs, candidates.shape)
-    table, order, rows_of = _ordered(placed, module, possible)
+    possible, broken = _judged(workload, placed, inputs, candidates.shape)
+    table, order, rows_of = _ordered(workload, placed, module, possible)
     run = Run(module, table, inputs).coarse()
     shape = (*candidates.shape, int(rows_of.max()) + 1)
     legal = np.broadcast_to(_squeezed(run.values["legal"]) > 0, shape)
@@ -165,7 +166,7 @@ def search(
         allocated=np.broadcast_to(_squeezed(run.values["allocated"]), shape),
         device_used=np.broadcast_to(_squeezed(run.values["device_used"]), shape),
         legal=legal,
-        host_left=_host_left(candidates, placed, inputs, order, rows_of),
+        host_left=_host_left(workload, candidates, placed, inputs, order, rows_of),
         broken=broken,
         searched=int(np.prod(candidates.shape)) * len(placed),
         evaluated=int(np.prod(candidates.shape)) * table.size,
@@ -184,7 +185,7 @@ def fastest(
 
     alone = only(layout)
     module = generated(workload, alone)
-    table = Table({name: placed.columns[name][rows] for name in module.LEVELS["layouts"]})
+    table = Table({name: placed.columns[name][rows] for name in _columns(module, placed)})
     run = Run(module, table, {**scalars, **alone.inputs()}).coarse()
     times = np.concatenate([_squeezed(out["step_time"]).ravel() for _, out in run.blocks()])
     return replace(layout, placement=str(placed.placement(int(rows[times.argmin()]))))
@@ -213,7 +214,7 @@ def _least(run: Run, rows_of: NDArray[np.int64], shape: tuple[int, ...], progres
 
 
 def _judged(
-    placed: PlacementTable, inputs: Mapping[str, Any], shape: tuple[int, ...]
+    workload: Workload, placed: PlacementTable, inputs: Mapping[str, Any], shape: tuple[int, ...]
 ) -> tuple[NDArray[np.bool_], dict[str, int]]:
     """The placements whose degrees have a legal layout, and for each rule how many layouts it was the first to reject.
 
@@ -221,21 +222,20 @@ def _judged(
     """
     import numpy as np
 
-    from costmodel.generated import legality_numpy
-
-    degrees = Table({name: placed.columns[name] for name in DEGREES})
-    first, numbers = degrees.unique(DEGREES)
-    run = Run(legality_numpy, Table({name: degrees.columns[name][first] for name in DEGREES}), inputs).coarse()
+    module = import_module(f"costmodel.generated.legality{'_with_experts' if workload.has_experts else ''}_numpy")
+    degrees = Table({name: placed.columns[name] for name in workload.degrees})
+    first, numbers = degrees.unique(workload.degrees)
+    run = Run(module, Table({name: values[first] for name, values in degrees.columns.items()}), inputs).coarse()
     weight, product = np.bincount(numbers), tuple(range(PRODUCT_AXES))
-    broken = {legality_numpy.MEANING[rule]: 0 for rule in rules(legality_numpy)}
+    broken = {module.MEANING[rule]: 0 for rule in rules(module)}
     possible = np.empty(len(first), bool)
     for rows, found in run.blocks():
         judged = run.values | found
         standing = np.ones((*shape, rows.stop - rows.start), bool)
-        for rule in rules(legality_numpy):
+        for rule in rules(module):
             holds = _squeezed(judged[rule]) > 0
             failing = (standing & ~holds).sum(axis=product)
-            broken[legality_numpy.MEANING[rule]] += int((failing * weight[rows]).sum())
+            broken[module.MEANING[rule]] += int((failing * weight[rows]).sum())
             standing = standing & holds
         possible[rows] = standing.any(axis=product)
     possible[0] |= not possible.any()
@@ -243,6 +243,7 @@ def _judged(
 
 
 def _host_left(
+    workload: Workload,
     candidates: Candidates,
     placed: PlacementTable,
     inputs: Mapping[str, Any],
@@ -257,7 +258,7 @@ def _host_left(
     if not candidates.hosted:
         return np.zeros((1,) * (PRODUCT_AXES + 1))
     first = np.flatnonzero(np.diff(rows_of, prepend=-1))
-    degrees = Table({name: placed.columns[name][order][first] for name in DEGREES})
+    degrees = Table({name: placed.columns[name][order][first] for name in workload.degrees})
     run = Run(host_memory_numpy, degrees, inputs).coarse()
     shape = (*candidates.shape, len(first))
     left = np.empty(shape)
@@ -267,9 +268,9 @@ def _host_left(
 
 
 def generated(workload: Workload, candidates: Candidates) -> ModuleType:
-    """The numpy module of the training equations for the kind of machine, and for whether hosts may keep something."""
-    hosted = "_hosted" if candidates.hosted else ""
-    return import_module(f"costmodel.generated.training_on_{workload.machine.fabric}{hosted}_numpy")
+    """The numpy module of the training equations for the kind of machine and model, or for hosts that may keep something."""
+    kind = f"{workload.machine.fabric}_with_hosts" if candidates.hosted else workload.kind
+    return import_module(f"costmodel.generated.training_on_{kind}_numpy")
 
 
 def rules(module: ModuleType) -> list[str]:
@@ -278,18 +279,22 @@ def rules(module: ModuleType) -> list[str]:
 
 
 def _ordered(
-    placed: PlacementTable, module: ModuleType, kept: NDArray[np.bool_]
+    workload: Workload, placed: PlacementTable, module: ModuleType, kept: NDArray[np.bool_]
 ) -> tuple[Table, NDArray[np.int64], NDArray[np.int64]]:
     """The table of the placements that are kept, those of equal degrees together; their rows, and each one's number of degrees."""
     import numpy as np
 
-    degrees = Table({name: placed.columns[name] for name in DEGREES})
-    numbers = degrees.unique(DEGREES)[1]
+    degrees = Table({name: placed.columns[name] for name in workload.degrees})
+    numbers = degrees.unique(workload.degrees)[1]
     order = np.argsort(numbers, kind="stable")
     order = order[kept[order]]
     numbers = np.unique(numbers[order], return_inverse=True)[1]
-    used = module.LEVELS["layouts"]
-    return Table({name: placed.columns[name][order] for name in used}), order, numbers
+    return Table({name: placed.columns[name][order] for name in _columns(module, placed)}), order, numbers
+
+
+def _columns(module: ModuleType, placed: PlacementTable) -> list[str]:
+    """The columns that a module takes of a table of placements, which has none of experts where the model has none."""
+    return [name for name in module.LEVELS["layouts"] if name in placed.columns]
 
 
 def _squeezed(values: Array) -> Array:

@@ -14,16 +14,24 @@ from costmodel.generated import labels
 SCHEDULES, RECOMPUTE, CONTEXTS, OFFLOADS = (
     labels.CHOICES[name] for name in ("schedule", "recompute", "cp_type", "offload")
 )
+OVERLAPS, DISPATCH = (labels.CHOICES[name] for name in ("ep_overlap", "dispatch_by"))
 DRIVES = "/nvme"
 """What follows the label where states go on to drives."""
 FOLDED = labels.SCHEDULES["folded"]
 """Schedules that take two chunks a stage, no more and no fewer."""
+
+PAIRED = ("dualpipe", "dualpipev")
+"""Schedules that run the forward pass of one micro-batch beside the backward pass of another."""
 
 KEYS = {
     "tp": "tensor-parallel ranks (default 1)",
     "cp": "context-parallel ranks, which share the tokens of a sequence (default 1)",
     "pp": "pipeline stages (default 1)",
     "dp": "data-parallel ranks (default: what is left of the chips)",
+    "ep": "expert-parallel ranks, which hold different experts; they divide tp x cp x dp / etp (default 1)",
+    "etp": "ranks that share the features of an expert (default 1 when ep is over 1, else tp)",
+    "ep_overlap": "what the exchanges of experts hide behind: none, shared (the shared experts) or micro-batch (default none, or micro-batch with dualpipe and dualpipev)",
+    "dispatch": "of what a token is sent one copy to: expert (all-to-all), rank, or node, passed on there (default node)",
     "v": "chunks of layers on each stage, for interleaving (default 1, or 2 for a schedule that takes no other)",
     "mbs": "sequences of a micro-batch (default 1)",
     "zero": "0 DDP, 1 optimizer states shared, 2 gradients too, 3 weights too, as FSDP (default 1, or 0 when dp and cp are 1)",
@@ -67,6 +75,10 @@ class Layout:
     """overlap, blocking or, which the text leaves out, as Megatron runs the schedule."""
     offload: str = OFFLOADS[0]
     """What the host keeps, with `DRIVES` behind it on its drives; none, which the text leaves out."""
+    ep: int = 1
+    etp: int = 1
+    ep_overlap: str = OVERLAPS[0]
+    dispatch: str = DISPATCH[-1]
 
     def __str__(self) -> str:
         return f"{self.without_placement} placement={self.placement}"
@@ -79,9 +91,16 @@ class Layout:
         context = f" cp={self.cp} cp_type={self.cp_type}" if self.cp > 1 or self.cp_type != CONTEXTS[0] else ""
         offload = f" offload={self.offload}" if self.offload != OFFLOADS[0] else ""
         return (
-            f"tp={self.tp}{context} pp={self.pp} dp={self.dp} v={self.virtual_stages} mbs={self.micro_batch_size} zero={self.zero}"
+            f"tp={self.tp}{context}{self._experts} pp={self.pp} dp={self.dp} v={self.virtual_stages} mbs={self.micro_batch_size} zero={self.zero}"
             f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule}{group}{ends}{offload}"
         )
+
+    @property
+    def _experts(self) -> str:
+        """The words about experts that are not as they would be without them."""
+        own = f" ep={self.ep} etp={self.etp}" if self.ep > 1 or self.etp > 1 else ""
+        overlap = f" ep_overlap={self.ep_overlap}" if self.ep_overlap != default_overlap(self.schedule, self.ep) else ""
+        return own + overlap + (f" dispatch={self.dispatch}" if self.dispatch != DISPATCH[-1] else "")
 
     @property
     def chips(self) -> int:
@@ -89,8 +108,10 @@ class Layout:
         return self.tp * self.cp * self.pp * self.dp
 
 
-def parse_layout(text: str, chips: int, placement: str = "") -> Layout:
+def parse_layout(text: str, chips: int, placement: str = "", *, experts: bool = False) -> Layout:
     """The layout that `text` describes on so many chips; where it names no placement it gets this one, or the default order.
+
+    `experts` says whether the model has any, which tensor-parallel ranks share unless ep or etp is given.
 
     Raises InputError for an unknown or repeated key, a value out of range, or degrees that do not multiply out.
     """
@@ -112,16 +133,22 @@ def parse_layout(text: str, chips: int, placement: str = "") -> Layout:
     if tp * cp * pp * dp != chips:
         raise InputError(_not_multiplying_out(tp, cp, pp, dp, chips))
     chunks = _degree(given, "v", 2 if given.get("schedule") in FOLDED else 1)
+    ep = _degree(given, "ep", 1)
+    schedule = _word(given, "schedule", SCHEDULES, "interleaved" if chunks > 1 else "1f1b")
     return Layout(
         tp=tp,
         pp=pp,
         dp=dp,
+        ep=ep,
+        etp=_degree(given, "etp", 1 if ep > 1 or not experts else tp),
+        ep_overlap=_word(given, "ep_overlap", OVERLAPS, default_overlap(schedule, ep)),
+        dispatch=_word(given, "dispatch", DISPATCH, DISPATCH[-1]),
         virtual_stages=chunks,
         micro_batch_size=_degree(given, "mbs", 1),
         zero=int(_word(given, "zero", ("0", "1", "2", "3"), "1" if dp * cp > 1 else "0")),
         sequence_parallel=_word(given, "sp", ("0", "1"), "1" if tp > 1 else "0") == "1",
         recompute=_recompute(given),
-        schedule=_word(given, "schedule", SCHEDULES, "interleaved" if chunks > 1 else "1f1b"),
+        schedule=schedule,
         placement=given.get("placement", placement or default_placement(cp)),
         cp=cp,
         cp_type=_word(given, "cp_type", CONTEXTS, CONTEXTS[0]),
@@ -131,6 +158,11 @@ def parse_layout(text: str, chips: int, placement: str = "") -> Layout:
         p2p=_word(given, "p2p", ("overlap", "blocking"), "") if "p2p" in given else "",
         offload=_offload(given),
     )
+
+
+def default_overlap(schedule: str, ep: int) -> str:
+    """What the exchanges of experts hide behind when nothing is said: another micro-batch in schedules made for it."""
+    return OVERLAPS[-1] if ep > 1 and schedule in PAIRED else OVERLAPS[0]
 
 
 def default_placement(cp: int) -> str:

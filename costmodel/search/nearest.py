@@ -9,7 +9,7 @@ from math import log2
 from typing import TYPE_CHECKING, Any
 
 from costmodel.search.candidates import Stages
-from costmodel.search.grid import DEGREES, Grid
+from costmodel.search.grid import Grid
 from costmodel.search.layout import Layout, default_placement
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
 
     choices = grid.candidates
     degrees = grid.degrees
-    distance = sum(np.abs(np.log2(degrees[name] / getattr(wanted, name))) for name in DEGREES)
+    distance = sum(np.abs(np.log2(degree / getattr(wanted, name))) for name, degree in degrees.items())
     along = (
         [abs(log2(size / wanted.micro_batch_size)) for size in choices.micro_batches],
         [

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from costmodel.catalog.catalog import Catalog
-from costmodel.search.grid import DEGREES, fastest
+from costmodel.search.grid import fastest
 from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload, scalar_inputs
 from costmodel.topology.frameworks import BEST, NAMES, by_name
+from costmodel.topology.grammar import AXES
 from costmodel.topology.placements import reached
 
 
@@ -29,8 +30,10 @@ def on_fastest_placement(workload: Workload, layout: Layout, catalog: Catalog) -
     import numpy as np
 
     table = reached(BEST, workload.machine, limits=_degrees(layout))
+    if workload.has_experts:
+        table = table.with_experts((layout.ep,), layout.etp)
     return fastest(workload, layout, scalar_inputs(workload, catalog), table, np.arange(len(table)))
 
 
 def _degrees(layout: Layout) -> dict[str, int]:
-    return {axis: getattr(layout, axis) for axis in DEGREES}
+    return {axis: getattr(layout, axis) for axis in AXES}

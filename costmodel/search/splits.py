@@ -10,6 +10,7 @@ from costmodel.search.candidates import Stages, only
 from costmodel.search.grid import generated
 from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload
+from costmodel.topology.grammar import AXES
 from costmodel.topology.placements import members
 
 DEEPER = 2
@@ -34,11 +35,12 @@ def best_split(workload: Workload, layout: Layout, scalars: Mapping[str, float])
         schedules=((layout.schedule, layout.virtual_stages),) * len(splits),
         stages=tuple(replace(said, first=first, last=last) for first, last in splits),
     )
-    degrees = {"tp": layout.tp, "cp": layout.cp, "pp": layout.pp, "dp": layout.dp}
+    degrees = {axis: getattr(layout, axis) for axis in AXES}
     module = generated(workload, tried)
     place = members(layout.placement, degrees, workload.machine)
     columns = module.LEVELS["layouts"]
-    table = Table({name: [(place | degrees)[name]] for name in columns})
+    every = place | {axis: getattr(layout, axis) for axis in workload.degrees}
+    table = Table({name: [every[name]] for name in columns if name in every})
     run = Run(module, table, {**scalars, **tried.inputs()}).coarse()
     found = run.values | run.block(slice(0, 1))
     times, sizes, legal = (

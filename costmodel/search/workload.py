@@ -12,16 +12,42 @@ from costmodel.catalog.shape import equation_inputs
 from costmodel.catalog.units import ELEMENT_BYTES
 from costmodel.errors import InputError
 from costmodel.search.host import host_inputs
+from costmodel.topology.grammar import AXES
 from costmodel.topology.groups import fabric_inputs
 from costmodel.topology.machine import Machine
 
 DTYPES = ("bf16", "fp16")
 """What training is modelled in; eight bits and fewer come with the kernels of those formats."""
+EXPERT_DEGREES = ("ep", "etp")
+"""The degrees of the second grid over the ranks of a stage, that of experts."""
 Overlap = Literal["perfect", "modelled", "none"]
 End = Literal["low", "value", "high"]
 ENDS: dict[Overlap, End] = {"perfect": "low", "modelled": "value", "none": "high"}
 STATES = ("weight_bytes", "gradient_bytes", "optimizer_bytes", "step_extra_bytes", "loss_bytes")
 """What a recipe gives of its own; further constants in it stand for those of the training step and of its memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """How tokens go to experts.
+
+    `imbalance` is the rows of the busiest rank over those of the mean one, `capacity` the same at most, beyond which tokens are
+    dropped (0: nowhere). The precisions on the way there and back are those of the training where they are empty.
+    """
+
+    imbalance: float = 1.0
+    capacity: float = 0.0
+    dispatch_dtype: str = ""
+    combine_dtype: str = ""
+
+    def inputs(self, dtype: str) -> dict[str, float]:
+        """As the equations take it, in a training of that precision."""
+        return {
+            "expert_imbalance": self.imbalance,
+            "expert_capacity": self.capacity,
+            "dispatch_bytes": ELEMENT_BYTES[self.dispatch_dtype or dtype],
+            "combine_bytes": ELEMENT_BYTES[self.combine_dtype or dtype],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +60,31 @@ class Workload:
     global_batch: int
     dtype: str = "bf16"
     recipe: str = ""
+    routing: Routing = Routing()
     document_length: int = 0
     """Tokens of the document that a token is in, on the mean over tokens; 0 where a sequence is one document."""
     loss_chunks: int = 1
     """Pieces of a micro-batch in which head and loss are computed."""
+
+    @property
+    def has_experts(self) -> bool:
+        """Whether the equations for any model are needed, and not those that know a model as dense with grouped attention."""
+        return self.model.experts is not None or self.model.latent_attention is not None
+
+    @property
+    def routed_experts(self) -> int:
+        """Routed experts of a layer; 1 where there are none."""
+        return self.model.experts.count if self.model.experts else 1
+
+    @property
+    def kind(self) -> str:
+        """The kind of machine and model, by which generated modules are named."""
+        return self.machine.fabric + ("_with_experts" if self.has_experts else "")
+
+    @property
+    def degrees(self) -> tuple[str, ...]:
+        """The degrees of a layout."""
+        return (*AXES, *EXPERT_DEGREES) if self.has_experts else AXES
 
     @property
     def recipe_name(self) -> str:
@@ -66,16 +113,12 @@ def check_model(model: Model) -> None:
     """Raise InputError, naming the layers, unless training of every layer of the model is covered."""
     recurrent = model.recurrent.kind if model.recurrent is not None else ""
     missing = [layers for layers in model.not_modelled if layers != recurrent]
-    if model.experts is not None:
-        missing.append("mixture-of-experts layers")
-    if model.latent_attention is not None:
-        missing.append("multi-head latent attention")
     if recurrent:
         missing.append(f"{recurrent} layers")
     if missing:
         named = ", ".join(dict.fromkeys(missing))
         raise InputError(
-            f"{model.name} has {named}, whose training is not modelled yet: dense decoders are, such as llama-3.1-405b"
+            f"{model.name} has {named}, whose training is not modelled yet: decoders that attend in every layer are, such as llama-3.1-405b or deepseek-v3"
         )
 
 
@@ -88,7 +131,7 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
     """
     machine, model = workload.machine, workload.model
     kind = "tpu" if machine.chip.kind == "tpu" else "gpu"
-    time = _values(catalog.assumptions("training"))
+    time = _values(catalog.assumptions("training")) | _values(catalog.assumptions("experts"))
     if kind == "tpu":
         time |= _values(catalog.assumptions("training-tpu"))
     end = ENDS[overlap]
@@ -105,8 +148,10 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
             "fsdp_hidden_share": hidden,
             "dp_hidden_share": hidden,
             "host_hidden_share": hidden,
+            "ep_hidden_share": hidden,
         }
     return {
+        **({} if workload.has_experts else dict.fromkeys(EXPERT_DEGREES, 1)),
         **equation_inputs(model),
         **chip_inputs(machine.chip, workload.dtype),
         **fabric_inputs(machine),
@@ -114,6 +159,7 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
         **time,
         **memory,
         **recipe,
+        **workload.routing.inputs(workload.dtype),
         "chips": machine.chips,
         "global_batch": workload.global_batch,
         "sequence_length": workload.sequence_length,

@@ -52,10 +52,10 @@ def reduced_whole(layout: Layout) -> bool:
 def gradient_buckets(
     workload: Workload, layout: Layout, values: Mapping[str, Any], catalog: Catalog
 ) -> GradientBuckets | None:
-    """The buckets of a layout whose ranks keep whole gradients and states; None where nothing is reduced that way."""
+    """The buckets of a layout whose ranks keep whole gradients and states; None where nothing is reduced that way, or by groups of experts too."""
     from costmodel.generated import buckets_math
 
-    if not reduced_whole(layout):
+    if not reduced_whole(layout) or workload.model.experts is not None:
         return None
     given = bucket_inputs(workload, layout, values, catalog)
     found = call(buckets_math.buckets, given)

@@ -16,6 +16,7 @@ from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload
 from costmodel.studies.buckets import GradientBuckets, gradient_buckets
 from costmodel.studies.economics import Failures, economics, failures, list_price
+from costmodel.studies.stages import StageMemory, stage_memory
 
 TIME_ITEMS = {
     "matmul": "weight products",
@@ -25,6 +26,7 @@ TIME_ITEMS = {
     "recompute": "recomputation",
     "tp": "tensor-parallel traffic",
     "cp": "context-parallel traffic",
+    "ep": "exchanges of experts",
     "fsdp": "FSDP traffic",
     "dp": "gradient and weight traffic",
     "pp": "pipeline messages",
@@ -33,7 +35,7 @@ TIME_ITEMS = {
     "offload": "copies to and from the host, update there",
     "other": "outside the model",
 }
-COMMUNICATION = ("tp", "cp", "fsdp", "dp", "pp")
+COMMUNICATION = ("tp", "cp", "ep", "fsdp", "dp", "pp")
 MEMORY_ITEMS = {
     "parameters": "parameters",
     "gradients": "gradients",
@@ -136,6 +138,7 @@ class Estimate:
     capacity_bytes: float
     margin_bytes: float
     host: HostUse
+    stages: tuple[StageMemory, ...]
     fits: str
     tokens_per_s: float
     chip_flops_per_s: float
@@ -165,6 +168,8 @@ class Estimate:
             "cp": self.layout.cp,
             "pp": self.layout.pp,
             "dp": self.layout.dp,
+            "ep": self.layout.ep,
+            "etp": self.layout.etp,
             "virtual_stages": self.layout.virtual_stages,
             "micro_batch_size": self.layout.micro_batch_size,
             "zero": self.layout.zero,
@@ -202,6 +207,7 @@ class Estimate:
             "gradient_buckets": self.buckets.figures() if self.buckets else None,
             "worst_stage": self.worst_stage,
             "worst_phase": self.worst_phase,
+            "stages": [stage.result() for stage in self.stages],
         }
 
     def items(self) -> list[dict[str, Scalar]]:
@@ -286,6 +292,7 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         capacity_bytes=values["memory_capacity"],
         margin_bytes=values["margin"],
         host=HostUse.of(values),
+        stages=stage_memory(values),
         fits=_fits(values),
         tokens_per_s=values["tokens_per_second"],
         chip_flops_per_s=values["chip_rate"],

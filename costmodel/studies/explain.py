@@ -156,12 +156,15 @@ _HOW = {
 
 
 def _systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
-    """The systems of a subject and the axes that their values are lists along: on switches first, then on a torus."""
+    """The systems of a subject and the axes that their values are lists along: on switches first, then on a torus.
+
+    Those of a training step come again for models with experts.
+    """
     if subject == "training":
         from costmodel.equations.axes import INNER_AXES
-        from costmodel.equations.evaluation import STEPS
+        from costmodel.equations.evaluation import KINDS, step
 
-        return [(STEPS[kind].system, INNER_AXES) for kind in ("switches", "torus")]
+        return [(step(kind), INNER_AXES) for kind in KINDS]
     if subject == "collective":
         from costmodel.equations.collectives.group_on_switches import CollectivesOnSwitches
         from costmodel.equations.collectives.group_on_torus import CollectivesOnTorus
@@ -283,7 +286,8 @@ def _training_inputs(
         given = bucket_inputs(workload, chosen, evaluate(workload, chosen, catalog), catalog)
     elif subject == "offload":
         given = offload_inputs(workload, given, evaluate(workload, chosen, catalog), catalog)
-    return int(machine.is_torus), given, said, (f"layout: {chosen}", *assumed)
+    kind = int(machine.is_torus) + 2 * (subject == "training" and workload.has_experts)
+    return kind, given, said, (f"layout: {chosen}", *assumed)
 
 
 def _collective_inputs(

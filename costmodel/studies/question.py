@@ -15,7 +15,7 @@ from costmodel.search.batch import Batch, parse_batch
 from costmodel.search.candidates import candidates
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import OFFLOADS
-from costmodel.search.workload import Workload, check_model, default_dtype
+from costmodel.search.workload import Routing, Workload, check_model, default_dtype
 from costmodel.topology.frameworks import BEST
 from costmodel.topology.machine import Machine
 
@@ -55,6 +55,7 @@ def ask(
     tokens: int | str | None,
     dtype: str | None,
     recipe: str | None = None,
+    routing: Routing | None = None,
     document_length: int | str | None = None,
     loss_chunks: int = 1,
 ) -> Question:
@@ -95,7 +96,7 @@ def ask(
         raise InputError(f"--loss-chunks {loss_chunks} is out of range: from 1 to the {length:,} tokens of a sequence")
     if document:
         notes.append(f"documents of {document:,} tokens packed into sequences; attention stays inside them")
-    workload = Workload(machine, shape, length, 1, precision, recipe or "", document, loss_chunks)
+    workload = Workload(machine, shape, length, 1, precision, recipe or "", routing or Routing(), document, loss_chunks)
     return Question(workload, asked, train_tokens, tuple(notes))
 
 
@@ -123,7 +124,13 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
     grids: list[Grid] = []
     for sequences in batches(question, catalog):
         settled = question.with_sequences(sequences)
-        tried = candidates(settled.model.layers, sequences, settled.sequence_length, offloads=question.offloads)
+        tried = candidates(
+            settled.model.layers,
+            sequences,
+            settled.sequence_length,
+            experts=settled.routed_experts,
+            offloads=question.offloads,
+        )
         grids.append(search(settled, catalog, tried, progress, placement=question.placement))
         if grids[-1].legal.any():
             return grids[-1]

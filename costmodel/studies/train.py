@@ -22,6 +22,7 @@ from costmodel.search.splits import best_split
 from costmodel.search.workload import Workload, scalar_inputs
 from costmodel.studies.estimate import Estimate, estimate
 from costmodel.studies.question import Question, ask, batches, require_legal, searched
+from costmodel.studies.stages import stages_table
 from costmodel.studies.training_tables import changes_table, comparison, details
 from costmodel.topology.frameworks import BEST
 from costmodel.topology.machine import parse_machine
@@ -67,6 +68,8 @@ class TrainAnswer:
     changes: tuple[tuple[Change, ...] | None, ...]
     faster: tuple[Faster | None, ...]
     split: tuple[Faster | None, ...]
+    by_stage: bool = False
+    """Whether tables show what each stage holds in each phase."""
 
     @property
     def exit_code(self) -> int:
@@ -106,7 +109,11 @@ class TrainAnswer:
         each = [
             table
             for found, notes, changes in zip(self.estimates, self.notes, self.changes, strict=True)
-            for table in [*details(found, notes), *changes_table(found, changes)]
+            for table in [
+                *details(found, notes),
+                *([stages_table(found.stages)] if self.by_stage else []),
+                *changes_table(found, changes),
+            ]
         ]
         return [*several, *each, Table("Assumptions", notes=self.assumptions)]
 
@@ -124,6 +131,7 @@ def train(
     recipe: str | None = None,
     document_length: int | str | None = None,
     loss_chunks: int = 1,
+    stages: bool = False,
     catalog: Catalog | Path | None = None,
 ) -> TrainAnswer:
     """The cost of a training step of each model on a machine.
@@ -141,6 +149,7 @@ def train(
         recipe: what framework and optimizer store of a weight, a name in hardware/recipes such as `torchtitan-fsdp2`.
         document_length: tokens of the document that a token is in, on the mean over tokens, where sequences pack several.
         loss_chunks: pieces of a micro-batch in which head and loss are computed.
+        stages: whether tables show what each stage holds in each phase.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
 
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
@@ -179,7 +188,9 @@ def train(
         )
         short = layout is not None and found[-1].fits != "yes"
         changes.append(cheapest_changes(workload, chosen, opened) if short else None)
-    return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0]), tuple(changes), tuple(faster), tuple(split))
+    return TrainAnswer(
+        tuple(found), tuple(notes), assumptions(found[0]), tuple(changes), tuple(faster), tuple(split), stages
+    )
 
 
 def settle(question: Question, layout: str | Layout | None, catalog: Catalog) -> tuple[Workload, Layout]:
@@ -189,7 +200,12 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
         return grid.workload, best_split(grid.workload, best_layout(grid), grid.scalars)
     chips = question.workload.machine.chips
     unsaid = BEST if question.workload.machine.is_torus else ""
-    named = parse_layout(layout, chips, unsaid) if isinstance(layout, str) else layout
+    experts = question.workload.model.experts is not None
+    named = parse_layout(layout, chips, unsaid, experts=experts) if isinstance(layout, str) else layout
+    if not experts and max(named.ep, named.etp) > 1:
+        raise InputError(
+            f"layout: ep and etp are for experts, and {question.workload.model.name} has none; leave them out"
+        )
     if named.chips != chips:
         raise InputError(f"the layout takes {named.chips} chips, the machine has {chips}")
     check_host(question.workload.machine, named.offload)
@@ -269,8 +285,10 @@ def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog) -> Grid:
         workload.sequence_length,
         schedules,
         recomputes,
-        tuple(dict.fromkeys((OFFLOADS[0], wanted.offload))),
+        experts=workload.routed_experts,
+        offloads=tuple(dict.fromkeys((OFFLOADS[0], wanted.offload))),
     )
+    tried = replace(tried, ep_overlap=wanted.ep_overlap, dispatch=wanted.dispatch)
     if wanted.cp > 1:
         kinds = tuple(dict.fromkeys((*tried.cp_types, wanted.cp_type)))
         tried = replace(tried, cp_types=kinds, most_cp=max(tried.most_cp, wanted.cp))

@@ -8,6 +8,7 @@ from costmodel.report import Table, human
 from costmodel.search.batch import counted
 from costmodel.search.nearest import Change
 from costmodel.studies.estimate import COMMUNICATION, MEMORY_ITEMS, TIME_ITEMS, Estimate
+from costmodel.studies.stages import MOMENTS
 
 SMALLEST_SHARE = 5e-4
 """Items below this share of a step are left out of the table; CSV and JSON have them."""
@@ -105,9 +106,7 @@ def memory_table(found: Estimate) -> Table:
     rows.append(("capacity", human.size(whole), human.percent(1.0), ""))
     notes = _host_notes(found)
     stage = "the only stage" if found.worst_stage == "only" else f"the {found.worst_stage} stage"
-    moment = {"loss": "at the loss", "optimizer": "in the optimizer step"}.get(
-        found.worst_phase, f"in the {found.worst_phase} pass"
-    )
+    moment = MOMENTS[found.worst_phase]
     headers = ("item", "size", "of capacity", "range")
     return Table("Memory of a chip", headers, rows, (f"fullest on {stage}, {moment}", *notes))
 

@@ -200,6 +200,31 @@ class EquationSystem:
         }
         return piece
 
+    def settled(self, values: Mapping[str, int]) -> EquationSystem:
+        """A copy in which these inputs are numbers, and what they settle is put in wherever it is used.
+
+        Branches that such numbers rule out are gone; a quantity that comes to a number stays, as that number.
+        """
+        known: dict[Any, Expression] = {self[name].symbol: sp.Integer(value) for name, value in values.items()}
+        piece = EquationSystem(self.name)
+        for e in self.order():
+            if e.stated is None:
+                if e.symbol not in known:
+                    piece.add(e)
+                continue
+            copy = replace(e, stated=self._picked(e.stated, known).xreplace(known))
+            if copy.expression.is_Number:
+                known[e.symbol] = copy.expression
+            piece.add(copy)
+        return piece
+
+    def _picked(self, expression: Expression, known: Mapping[Any, Expression]) -> Expression:
+        """The expression with the formula of the label in place of every choice whose number is known."""
+        while settled := [x for x in expression.atoms(chosen) if x.args[0] in known]:
+            formulas = {x: x.options[self.labels(x.args[0])[int(known[x.args[0]])]] for x in settled}
+            expression = expression.xreplace(formulas)
+        return expression
+
     def order(self, wanted: Iterable[str] | None = None) -> list[Equation]:
         """The equations that `wanted` (default all) needs, definitions before uses.
 

@@ -67,6 +67,25 @@ class PlacementTable:
         columns = {name: column[kept] for name, column in self.columns.items()}
         return replace(self, columns=columns, factors=self.factors[:, :, kept], strides=self.strides[:, :, kept])
 
+    def with_experts(self, eps: Sequence[int], etp: int | None) -> PlacementTable:
+        """Each row with every expert grid on the ranks of a stage: ep of `eps` and `etp`, or 1 and tp where that is None."""
+        import numpy as np
+
+        tp = self.columns["tp"]
+        ranks = tp * self.columns["cp"] * self.columns["dp"]
+        shared = [np.full(len(self), etp)] if etp is not None else [np.ones(len(self)), tp]
+        parts = []
+        for number, shares in enumerate(shared):
+            for ep in eps:
+                kept = ranks % (ep * shares) == 0
+                if etp is None and number:
+                    kept = kept & (tp > 1)
+                rows = np.flatnonzero(kept)
+                parts.append((rows, np.full(len(rows), float(ep)), shares[rows]))
+        rows, ep_column, etp_column = (np.concatenate(some) for some in zip(*parts, strict=True))
+        columns = {name: column[rows] for name, column in self.columns.items()} | {"ep": ep_column, "etp": etp_column}
+        return replace(self, columns=columns, factors=self.factors[:, :, rows], strides=self.strides[:, :, rows])
+
     def placement(self, row: int) -> Placement:
         """The placement in that row, as it is written and read back."""
         parts: list[tuple[str, Factors]] = []

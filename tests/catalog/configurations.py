@@ -224,6 +224,8 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
         "first_k_dense_replace": 3,
         "q_lora_rank": 1536,
         "topk_method": "noaux_tc",
+        "n_group": 8,
+        "topk_group": 4,
         "vocab_size": 129280,
         "max_position_embeddings": 163840,
     },

@@ -15,6 +15,7 @@ from costmodel.catalog.resolve import resolve_model
 from costmodel.catalog.shape import ATTENTION_BIASES, NORMS, QK_NORMS, RECURRENT_KINDS, equation_inputs
 from costmodel.equations.model.cache import KeyValueCache
 from costmodel.equations.model.flops import Flops
+from costmodel.equations.parallelism.experts import ExpertPayloads
 from costmodel.errors import CatalogError, InputError
 
 CATALOG = Catalog.open()
@@ -251,7 +252,8 @@ def test_the_record_takes_the_labels_of_the_equations():
 
 
 def test_a_model_fills_in_every_input_that_it_owns():
-    owned = {e.name for system in (Flops.system, KeyValueCache.system) for e in system.inputs() if e.owner == "model"}
+    systems = (Flops.system, KeyValueCache.system, ExpertPayloads.system)
+    owned = {e.name for system in systems for e in system.inputs() if e.owner == "model"}
     assert set(equation_inputs(MODELS[0])) == owned
 
 

@@ -44,6 +44,8 @@ def test_every_example_works(line, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("COSTMODEL_CATALOG", raising=False)
     (tmp_path / "my-hardware" / "links").mkdir(parents=True)
     shutil.copy(shipped("hardware") / "links" / "nvlink4.yaml", tmp_path / "my-hardware" / "links")
+    for mine, theirs in (("my_runs.csv", "training.csv"), ("my_models.csv", "models.csv")):
+        shutil.copy(shipped("tables") / "published" / theirs, tmp_path / mine)
     assert run(shlex.split(line)[1:]) == 0
     shown = capsys.readouterr()
     assert shown.err == ""

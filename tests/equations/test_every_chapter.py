@@ -47,7 +47,7 @@ def test_owners_are_known(name: str) -> None:
 
 
 def test_inputs_of_a_training_step_have_an_owner() -> None:
-    for name in ("placed_training.OnSwitches", "placed_training.OnTorus"):
+    for name in ("training_on_switches.OnSwitches", "training_on_torus.OnTorus"):
         orphans = [e.name for e in CHAPTERS[name].inputs(["step_time", "device_used", "mfu"]) if not e.owner]
         assert orphans == [], name
 

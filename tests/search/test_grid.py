@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from costmodel.search.candidates import Candidates, candidates, only
 from costmodel.search.evaluate import evaluate
-from costmodel.search.grid import DEGREES, search
+from costmodel.search.grid import search
 from costmodel.search.layout import CONTEXTS, parse_layout
 from costmodel.search.nearest import nearest_legal
 from costmodel.search.workload import Workload
 from costmodel.studies.estimate import estimate
+from costmodel.topology.grammar import AXES as DEGREES
 from tests.equations.training.drawn import CATALOG, Case, decoder, machine, models
 
 few = settings(max_examples=settings.default.max_examples // 4)

@@ -6,7 +6,8 @@ import pytest
 
 from costmodel.catalog.entries import Unknown
 from costmodel.catalog.resolve import resolve_model
-from costmodel.equations.placed_training import OnSwitches, OnTorus
+from costmodel.equations.training_on_switches import OnSwitches
+from costmodel.equations.training_on_torus import OnTorus
 from costmodel.errors import InputError
 from costmodel.search.workload import Workload, check_model, chip_inputs, default_dtype, scalar_inputs
 from costmodel.topology.placements import members
@@ -16,8 +17,7 @@ from tests.equations.training.drawn import CATALOG, decoder, machine, on
 @pytest.mark.parametrize(
     ("model", "layers"),
     [
-        ("mixtral-8x7b", "mixture-of-experts layers"),
-        ("deepseek-v3", "mixture-of-experts layers, multi-head latent attention"),
+        ("nemotron-3-nano-30b-a3b", "mamba2 layers"),
         ("nemotron-h-56b", "mamba2 layers"),
     ],
 )
@@ -39,10 +39,10 @@ def test_every_input_of_the_equations_is_given(on_machine):
 
 def test_overlap_is_all_what_is_modelled_or_nothing():
     workload = Workload(machine("dgx-h100:64"), decoder(), 4096, 64)
-    shares = ("tp_hidden_share", "cp_hidden_share", "fsdp_hidden_share", "dp_hidden_share", "host_hidden_share")
+    shares = tuple(f"{kind}_hidden_share" for kind in ("tp", "cp", "fsdp", "dp", "ep", "host"))
     found = {overlap: scalar_inputs(workload, CATALOG, overlap) for overlap in ("perfect", "modelled", "none")}
-    assert [found["perfect"][share] for share in shares] == [1, 1, 1, 1, 1]
-    assert [found["none"][share] for share in shares] == [0, 0, 0, 0, 0]
+    assert [found["perfect"][share] for share in shares] == [1] * 6
+    assert [found["none"][share] for share in shares] == [0] * 6
     assert all(0 < found["modelled"][share] <= 1 for share in shares)
     differing = {name for name in found["none"] if found["none"][name] != found["perfect"][name]}
     ranged = {

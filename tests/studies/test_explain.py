@@ -7,7 +7,7 @@ import pytest
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.equations.axes import INNER_AXES
-from costmodel.equations.evaluation import STEPS
+from costmodel.equations.evaluation import step as training_step
 from costmodel.errors import InputError
 from costmodel.report import Format
 from costmodel.report.write import render
@@ -162,7 +162,7 @@ def step(request):
     question = ask(model, machine, opened, sequence_length=8192, batch=None, tokens=None, dtype=None)
     workload, chosen = settle(question, layout, opened)
     given = inputs(workload, chosen, opened)
-    system = STEPS["torus" if machine.is_torus else "switches"].system
+    system = training_step(workload.kind)
     return system, given, Point(system, call(compile_math(system, looped=INNER_AXES), given), INNER_AXES)
 
 

@@ -252,7 +252,7 @@ def test_where_no_layout_is_legal_it_is_said():
         ({"batch": -4}, "batch"),
         ({"tokens": "lots"}, "tokens"),
         ({"dtype": "fp8"}, "training precision of h100-sxm 'fp8'"),
-        ({"models": "mixtral-8x7b"}, "mixture-of-experts"),
+        ({"models": "nemotron-h-56b"}, "mamba2 layers"),
         ({"models": "lama-3-8b"}, "llama-3-8b"),
         ({"models": []}, "model"),
         ({"on": "dgx-h200x:8"}, "dgx-h200"),

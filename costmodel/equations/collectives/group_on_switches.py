@@ -3,6 +3,7 @@
 The placement of the group comes in as three counts: n ranks, of which m share a fast domain and u a unit.
 """
 
+from costmodel.equations.axes import DISPATCH
 from costmodel.equations.collectives.book import CONVENTION, BookNode, BookTree
 from costmodel.equations.collectives.fabric import SwitchFabric
 from costmodel.equations.collectives.sources import BOOK_GPUS
@@ -33,12 +34,8 @@ from costmodel.symbolic import (
 )
 
 
-class SwitchGroup(Chapter):
-    """Every collective by every algorithm, for one group.
-
-    Names are `<operation>_<algorithm>`, with `_latency` and one `_<resource>` each (ports, nics, uplinks), and
-    `<operation>` for the fastest. What does not apply is infinite; one rank alone takes no time.
-    """
+class PlacedOnSwitches(Chapter):
+    """What one group attains at each level: its ports, its share of the NICs and of the unit's uplinks, the steps between."""
 
     n = given(count, "ranks in the group")
     m = given(count, "ranks of the group in one fast domain")
@@ -86,6 +83,17 @@ class SwitchGroup(Chapter):
         select(n > m, select(n > u, uplink, nic), port),
         "what a rank attains at the slowest level spanned",
     )
+
+
+class SwitchGroup(Chapter):
+    """Every collective by every algorithm, for one group.
+
+    Names are `<operation>_<algorithm>`, with `_latency` and one `_<resource>` each (ports, nics, uplinks), and
+    `<operation>` for the fastest. What does not apply is infinite; one rank alone takes no time.
+    """
+
+    placed = part(PlacedOnSwitches, shared=True)
+    n = placed.n
 
     all_gather = part(ShardsOnSwitches)
     all_gather = equation(
@@ -153,6 +161,25 @@ class SwitchGroup(Chapter):
     send_recv = part(SendOnSwitches)
     send_recv = equation(
         seconds, select(n > 1, send_recv.direct, 0), "from each rank to the next, over the slowest link between"
+    )
+
+
+class TokensInGroupOnSwitches(Chapter):
+    """Dispatch of tokens to experts on a group, by the way that copies are made."""
+
+    dispatch_by = choice(DISPATCH, "of what a token is sent one copy to")
+    tokens = given(count, "tokens of a rank")
+    token_bytes = given(bytes_, "one token on the wire")
+    placed = part(PlacedOnSwitches, shared=True, S=tokens * token_bytes)
+    sent = part(TokensOnSwitches, S=tokens * token_bytes)
+    exchange = equation(
+        seconds,
+        select(
+            placed.n > 1,
+            choose(dispatch_by, {"expert": sent.per_expert, "rank": sent.per_rank, "node": sent.per_node}),
+            0,
+        ),
+        "tokens to their experts, or results back",
     )
 
 

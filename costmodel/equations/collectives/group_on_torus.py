@@ -3,6 +3,7 @@
 The placement of the group comes in as, for each axis of the torus, its size, its stride and whether it closes to a ring.
 """
 
+from costmodel.equations.axes import DISPATCH
 from costmodel.equations.collectives.book import CONVENTION, BookTorus
 from costmodel.equations.collectives.fabric import TorusFabric
 from costmodel.equations.collectives.sources import BOOK_SHARDING
@@ -21,6 +22,8 @@ from costmodel.symbolic import (
     Chapter,
     bytes_,
     bytes_per_second,
+    choice,
+    choose,
     count,
     equation,
     given,
@@ -32,12 +35,8 @@ from costmodel.symbolic import (
 )
 
 
-class TorusGroup(Chapter):
-    """Every collective by every algorithm, for one group.
-
-    Names are `<operation>_<algorithm>`, with `_latency` and one `_<resource>` each (links, dcn), and `<operation>` for the
-    fastest that is known to be in use. What does not apply is infinite; one rank alone takes no time.
-    """
+class PlacedOnTorus(Chapter):
+    """What one group attains: the links that it has along each axis, its share of the network between slices."""
 
     slices = given(count, "slices that the group spans")
     S = given(bytes_, "the whole gathered or reduced array; of an all-to-all, one rank's send buffer")
@@ -55,6 +54,17 @@ class TorusGroup(Chapter):
     dcn = equation(
         bytes_per_second, dcn_out_of_slice * dcn_share, "what a chip's share of the network attains, one way"
     )
+
+
+class TorusGroup(Chapter):
+    """Every collective by every algorithm, for one group.
+
+    Names are `<operation>_<algorithm>`, with `_latency` and one `_<resource>` each (links, dcn), and `<operation>` for the
+    fastest that is known to be in use. What does not apply is infinite; one rank alone takes no time.
+    """
+
+    placed = part(PlacedOnTorus, shared=True)
+    n = placed.n
 
     all_gather = part(ShardsOnTorus, passes=1)
     all_gather = equation(
@@ -75,6 +85,26 @@ class TorusGroup(Chapter):
     send_recv = part(SendOnTorus)
     send_recv = equation(
         seconds, select(n > 1, send_recv.direct, 0), "from each rank to the next, over the slowest link between"
+    )
+
+
+class TokensInGroupOnTorus(Chapter):
+    """Dispatch of tokens to experts on a group, by the way that copies are made; on a torus every chip is its own node."""
+
+    dispatch_by = choice(DISPATCH, "of what a token is sent one copy to")
+    tokens = given(count, "tokens of a rank")
+    token_bytes = given(bytes_, "one token on the wire")
+    placed = part(PlacedOnTorus, shared=True, S=tokens * token_bytes)
+    n = placed.n
+    sent = part(TokensOnTorus, S=tokens * token_bytes)
+    exchange = equation(
+        seconds,
+        select(
+            n > 1,
+            choose(dispatch_by, {"expert": sent.per_expert, "rank": sent.per_rank, "node": sent.per_rank}),
+            0,
+        ),
+        "tokens to their experts, or results back",
     )
 
 

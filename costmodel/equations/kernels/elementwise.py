@@ -24,8 +24,7 @@ class Elementwise(Chapter):
     element_size = given(bytes_, "an element of activations and weights in compute", owner="workload")
     hidden_size = given(count, "width of the model (D)", owner="model")
     ffn_size = given(count, "width of the feed-forward (F)", owner="model")
-    query_size = given(count, "query heads times head size", owner="model")
-    kv_size = given(count, "key-value heads times head size", owner="model")
+    rotated_size = given(count, "features of queries and keys that rotary positions turn")
     memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
     memory_share = given(count, "share of the memory bandwidth that kernels attain", owner="chip")
     hidden_bytes_forward = given(bytes_, "a hidden feature, forward: norms and residuals, fused", owner="assumption")
@@ -38,7 +37,7 @@ class Elementwise(Chapter):
     )
 
     rate = equation(bytes_per_second, memory_share * memory_bandwidth / elementwise_traffic_factor, "of fused bytes")
-    rotary = equation(bytes_, rotary_bytes * (query_size + kv_size) / tp, "a token, each way")
+    rotary = equation(bytes_, rotary_bytes * rotated_size / tp, "a token, each way")
     norms = equation(
         seconds,
         tokens * 4 * hidden_size * element_size / sequence_split / rate,

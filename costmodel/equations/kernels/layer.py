@@ -3,6 +3,7 @@
 from costmodel.equations.axes import MATMUL, PART
 from costmodel.equations.kernels.attention import Attention
 from costmodel.equations.kernels.elementwise import Elementwise, LossTraffic
+from costmodel.equations.kernels.expert_traffic import ExpertTraffic
 from costmodel.equations.kernels.matmul import LayerMatmuls, WeightMatmuls
 from costmodel.equations.model.flops import Windows
 from costmodel.equations.parallelism.layout import Layout
@@ -29,9 +30,16 @@ class LayerCompute(Chapter):
     tp, tokens = layout.tp, layout.tokens
     windows = part(Windows, shared=True)
     sliding_share = equation(count, windows.sliding_layers / windows.attention_layers, "share of the layers that slide")
-    products = part(LayerMatmuls, tokens=tokens, tp=tp, ffn_inputs=1 + layout.gated_ffn)
+    products = part(LayerMatmuls, shared=True)
+    pair_size = equation(
+        count,
+        (layout.key_head_size + layout.value_features) / 2,
+        "features of a head, the mean of keys and values",
+        approximate="the backward pass multiplies keys three times and values twice",
+    )
     core = part(
         Attention,
+        head_size=pair_size,
         sequences=layout.micro_batch_size,
         attention_heads=layout.heads / tp,
         cp=layout.cp,
@@ -40,6 +48,7 @@ class LayerCompute(Chapter):
     )
     sliding_core = part(
         Attention,
+        head_size=pair_size,
         sequences=layout.micro_batch_size,
         attention_heads=layout.heads / tp,
         cp=layout.cp,
@@ -54,22 +63,24 @@ class LayerCompute(Chapter):
         bytes_, "a feature of a feed-forward without gate, forward: the activation", owner="assumption"
     )
     plain_activation_bytes_backward = given(bytes_, "the same, backward", owner="assumption")
-    between = part(
-        Elementwise,
-        tokens=tokens,
-        tp=tp,
-        sequence_split=layout.sequence_split,
-        activation_bytes_forward=select(
-            layout.gated_ffn > 0, gated_activation_bytes_forward, plain_activation_bytes_forward
-        ),
-        activation_bytes_backward=select(
-            layout.gated_ffn > 0, gated_activation_bytes_backward, plain_activation_bytes_backward
-        ),
+    activation_bytes_forward = equation(
+        bytes_,
+        select(layout.gated_ffn > 0, gated_activation_bytes_forward, plain_activation_bytes_forward),
+        "traffic of a feature of the feed-forward, forward",
     )
-    head = part(WeightMatmuls, tokens=tokens, features_in=layout.hidden_size, features_out=layout.vocabulary_on_rank)
+    activation_bytes_backward = equation(
+        bytes_,
+        select(layout.gated_ffn > 0, gated_activation_bytes_backward, plain_activation_bytes_backward),
+        "the same, backward",
+    )
+    between = part(Elementwise, ffn_size=layout.mean_ffn_size)
+    routed = part(ExpertTraffic)
+    head = part(
+        WeightMatmuls, tokens=tokens, features_in=layout.hidden_size, features_out=layout.vocabulary_on_rank, groups=1
+    )
     softmax = part(LossTraffic, tokens=tokens, vocabulary_on_rank=layout.vocabulary_on_rank)
 
-    layer_products = equation(seconds, total(products.product_time, MATMUL), "all weight products of a layer")
+    layer_products = equation(seconds, total(products.taken, MATMUL), "all weight products of a layer")
     matmul_forward = equation(seconds, row(layer_products, PART, "forward"), "weight products, forward")
     weight_gradient_compute = equation(
         seconds, row(layer_products, PART, "weight_gradient"), "gradients of the weights of a layer"
@@ -97,24 +108,46 @@ class LayerCompute(Chapter):
         (1 - sliding_share) * core.first_backward + sliding_share * sliding_core.first_backward,
         "of this, what a context-parallel rank does with its own keys",
     )
-    forward_compute = equation(seconds, matmul_forward + attention_forward + between.forward, "a layer, forward")
+    elementwise_forward = equation(
+        seconds, between.forward + routed.forward, "traffic between the products, and of rows to experts, forward"
+    )
+    elementwise_backward = equation(seconds, between.backward + routed.backward, "the same, backward")
+    shared_forward = equation(
+        seconds,
+        row(row(products.product_time, PART, "forward"), MATMUL, "shared_in")
+        + row(row(products.product_time, PART, "forward"), MATMUL, "shared_out"),
+        "products of the shared experts of a layer that has them, forward",
+    )
+    shared_backward = equation(seconds, 2 * shared_forward, "the same, backward: two products for each")
+    forward_compute = equation(seconds, matmul_forward + attention_forward + elementwise_forward, "a layer, forward")
     recomputed_products = equation(
         count,
         rows(
             MATMUL,
             {
                 "qkv": layout.kv_size / (layout.query_size + 2 * layout.kv_size),
+                "latents": 1,
+                "query_up": 0,
+                "key_value_up": 0,
                 "attention_output": 1,
                 "ffn_in": layout.gated_ffn / 2,
                 "ffn_out": 0,
+                "router": 1,
+                "shared_in": layout.gated_ffn / 2,
+                "shared_out": 0,
+                "expert_in": layout.gated_ffn / 2,
+                "expert_out": 0,
             },
         ),
         "share of each product that selective recomputation runs again: every second one",
         source="torchtitan's per-operation selective checkpointing",
     )
+    activation_forward = equation(
+        seconds, between.activation + routed.activation, "the activation of feed-forwards and experts alone, forward"
+    )
     selective_compute = equation(
         seconds,
-        total(recomputed_products * row(products.product_time, PART, "forward"), MATMUL) + between.forward,
+        total(recomputed_products * row(products.taken, PART, "forward"), MATMUL) + elementwise_forward,
         "what selective recomputation runs again in a layer",
     )
     recomputed_compute = equation(
@@ -124,8 +157,8 @@ class LayerCompute(Chapter):
             {
                 "none": 0,
                 "norms": between.norms,
-                "mlp-product": between.activation,
-                "light": between.norms + between.activation,
+                "mlp-product": activation_forward,
+                "light": between.norms + activation_forward,
                 "attention": attention_forward,
                 "selective": selective_compute,
                 "full": forward_compute,
@@ -135,7 +168,9 @@ class LayerCompute(Chapter):
         "run again in the backward pass of the average layer",
     )
     backward_compute = equation(
-        seconds, matmul_backward + attention_backward + between.backward, "a layer, backward, what is run again apart"
+        seconds,
+        matmul_backward + attention_backward + elementwise_backward,
+        "a layer, backward, what is run again apart",
     )
     loss_compute = equation(
         seconds, total(head.time, PART) + softmax.time, "head and loss, forward and backward, of a micro-batch"

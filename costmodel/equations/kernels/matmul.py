@@ -1,6 +1,8 @@
 """Matrix products on one chip: three parameters a chip (share of peak, share of memory bandwidth, launch)."""
 
 from costmodel.equations.axes import MATMUL, PART
+from costmodel.equations.parallelism.experts import ExpertLoad
+from costmodel.equations.parallelism.layout import Layout
 from costmodel.symbolic import (
     FLOP,
     Chapter,
@@ -12,9 +14,11 @@ from costmodel.symbolic import (
     flop,
     flop_per_second,
     given,
+    holds,
     part,
     rows,
     seconds,
+    select,
 )
 
 
@@ -27,6 +31,7 @@ class Matmul(Chapter):
     M = given(count, "rows of the product")
     N = given(count, "columns of the product")
     K = given(count, "features summed over")
+    groups = given(count, "products of this shape in one kernel: those of a rank's experts, else 1")
     element_size = given(bytes_, "an element of activations and weights in compute", owner="workload")
     peak = given(flop_per_second, "dense peak of the chip at this precision", owner="chip")
     matmul_share = given(count, "share of the peak that large products sustain in training", owner="chip")
@@ -34,8 +39,8 @@ class Matmul(Chapter):
     memory_share = given(count, "share of the memory bandwidth that kernels attain", owner="chip")
     launch_gap = given(seconds, "between two kernels", owner="chip")
 
-    work = equation(flop, 2 * M * N * K * FLOP, "a multiplication and an addition for each term")
-    traffic = equation(bytes_, (M * K + K * N + M * N) * element_size, "both operands and the result")
+    work = equation(flop, groups * 2 * M * N * K * FLOP, "a multiplication and an addition for each term")
+    traffic = equation(bytes_, groups * (M * K + K * N + M * N) * element_size, "both operands and the result")
     compute_time = equation(seconds, work / (matmul_share * peak), "on the matrix units")
     memory_time = equation(seconds, traffic / (memory_share * memory_bandwidth), "through memory")
     time = equation(
@@ -50,9 +55,10 @@ class Matmul(Chapter):
 class WeightMatmuls(Chapter):
     """The three products of one weight matrix in training: forward, gradient of its input, gradient of the weights."""
 
-    tokens = given(count, "tokens of a micro-batch on a rank")
+    tokens = given(count, "rows: tokens of a micro-batch on a rank")
     features_in = given(count, "input features on a rank")
     features_out = given(count, "output features on a rank")
+    groups = given(count, "matrices of this shape, each with its own rows")
 
     product = part(
         Matmul,
@@ -64,25 +70,55 @@ class WeightMatmuls(Chapter):
 
 
 class LayerMatmuls(Chapter):
-    """The weight products of one dense decoder layer on one tensor-parallel rank: forward, input gradient, weight gradient."""
+    """The weight products of one decoder layer on one rank: forward, input gradient, weight gradient.
 
-    tokens = given(count, "tokens of a micro-batch on a rank")
-    tp = given(count, "tensor-parallel ranks")
-    hidden_size = given(count, "width of the model (D)", owner="model")
-    ffn_size = given(count, "width of the feed-forward (F)", owner="model")
-    ffn_inputs = given(count, "matrices into the feed-forward: 2 when gated, else 1", owner="model")
-    query_size = given(count, "query heads times head size", owner="model")
-    kv_size = given(count, "key-value heads times head size", owner="model")
+    Those that a layer does not have are absent; those of only some layers count by their share.
+    """
 
+    layout = part(Layout, shared=True)
+    load = part(ExpertLoad, shared=True)
+    tp, etp, gated = layout.tp, layout.etp, 1 + layout.gated_ffn
+    expert_share = layout.expert_share
+    latent = holds(layout.kv_rank > 0)
+
+    present = equation(
+        count,
+        rows(
+            MATMUL,
+            {
+                "qkv": 1 - latent,
+                "latents": latent,
+                "query_up": latent,
+                "key_value_up": latent,
+                "attention_output": 1,
+                "ffn_in": 1 - expert_share,
+                "ffn_out": 1 - expert_share,
+                "router": expert_share,
+                "shared_in": expert_share * holds(layout.shared_experts > 0),
+                "shared_out": expert_share * holds(layout.shared_experts > 0),
+                "expert_in": expert_share,
+                "expert_out": expert_share,
+            },
+        ),
+        "how often the average layer has each",
+    )
     features_out = equation(
         count,
         rows(
             MATMUL,
             {
-                "qkv": (query_size + 2 * kv_size) / tp,
-                "attention_output": hidden_size,
-                "ffn_in": ffn_inputs * ffn_size / tp,
-                "ffn_out": hidden_size,
+                "qkv": ((1 + layout.attention_gate) * layout.query_size + 2 * layout.kv_size) / tp,
+                "latents": layout.latents_size,
+                "query_up": layout.latent_query_size / tp,
+                "key_value_up": layout.heads * (layout.plain_head_size + layout.value_head_size) / tp,
+                "attention_output": layout.hidden_size,
+                "ffn_in": gated * layout.ffn_size / tp,
+                "ffn_out": layout.hidden_size,
+                "router": layout.experts,
+                "shared_in": gated * layout.shared_experts * layout.shared_ffn_size / tp,
+                "shared_out": layout.hidden_size,
+                "expert_in": gated * layout.expert_ffn_size / etp,
+                "expert_out": layout.expert_width,
             },
         ),
         "output features on a rank: column-parallel into a block, whole out of it",
@@ -92,8 +128,56 @@ class LayerMatmuls(Chapter):
         count,
         rows(
             MATMUL,
-            {"qkv": hidden_size, "attention_output": query_size / tp, "ffn_in": hidden_size, "ffn_out": ffn_size / tp},
+            {
+                "qkv": layout.hidden_size,
+                "latents": layout.hidden_size,
+                "query_up": select(layout.query_rank > 0, layout.query_rank, layout.hidden_size),
+                "key_value_up": layout.kv_rank,
+                "attention_output": layout.outputs_size / tp,
+                "ffn_in": layout.hidden_size,
+                "ffn_out": layout.ffn_size / tp,
+                "router": layout.hidden_size,
+                "shared_in": layout.hidden_size,
+                "shared_out": layout.shared_experts * layout.shared_ffn_size / tp,
+                "expert_in": layout.expert_width,
+                "expert_out": layout.expert_ffn_size / etp,
+            },
         ),
         "input features on a rank",
     )
-    product = part(WeightMatmuls, features_in=features_in, features_out=features_out)
+    split_tokens = equation(
+        count, layout.tokens / layout.sequence_split, "tokens of a rank where sequence parallelism splits them"
+    )
+    product_rows = equation(
+        count,
+        rows(
+            MATMUL,
+            {
+                "qkv": layout.tokens,
+                "latents": split_tokens,
+                "query_up": layout.tokens,
+                "key_value_up": layout.tokens,
+                "attention_output": layout.tokens,
+                "ffn_in": layout.tokens,
+                "ffn_out": layout.tokens,
+                "router": split_tokens,
+                "shared_in": layout.tokens,
+                "shared_out": layout.tokens,
+                "expert_in": load.rows_of_expert,
+                "expert_out": load.rows_of_expert,
+            },
+        ),
+        "rows of each",
+    )
+    matrices = equation(
+        count,
+        rows(
+            MATMUL,
+            dict.fromkeys(MATMUL.labels, 1) | {"expert_in": layout.local_experts, "expert_out": layout.local_experts},
+        ),
+        "matrices of this shape in one kernel",
+    )
+    product = part(
+        WeightMatmuls, tokens=product_rows, features_in=features_in, features_out=features_out, groups=matrices
+    )
+    taken = equation(seconds, present * product.time, "by each in the average layer")

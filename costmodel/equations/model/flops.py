@@ -78,11 +78,7 @@ class Flops(Chapter):
     head_flops = equation(flop, 2 * FLOP * shape.vocabulary * shape.hidden_size, "the head, forward")
     score_size = equation(
         count,
-        select(
-            shape.kv_rank > 0,
-            shape.latent_query_size + shape.heads * shape.value_head_size,
-            2 * shape.query_size,
-        ),
+        shape.queries_size + shape.outputs_size,
         "features multiplied for each pair of tokens: query with key, weight with value",
     )
     attention_flops = equation(

@@ -47,6 +47,27 @@ class Attention(Chapter):
 
     query_size = equation(count, heads * head_size, "features of all queries of a token")
     kv_size = equation(count, kv_heads * head_size, "features of all keys, or values, of a token")
+
+    # What the attention itself sees: latent keys and values are multiplied out to all heads in training.
+    key_head_size = equation(
+        count, select(kv_rank > 0, rope_head_size + plain_head_size, head_size), "features of a query or key"
+    )
+    value_features = equation(count, select(kv_rank > 0, value_head_size, head_size), "features of a value")
+    key_value_heads = equation(count, select(kv_rank > 0, heads, kv_heads), "heads of keys and values")
+    queries_size = equation(count, heads * key_head_size, "features of all queries that attend")
+    keys_size = equation(count, key_value_heads * key_head_size, "features of all keys")
+    values_size = equation(count, key_value_heads * value_features, "features of all values")
+    outputs_size = equation(count, heads * value_features, "features of the attention's output")
+    rotated_size = equation(
+        count,
+        select(kv_rank > 0, heads * rope_head_size + rope_head_size, query_size + kv_size),
+        "features of queries and keys that rotary positions turn",
+    )
+    latents_size = equation(
+        count,
+        select(kv_rank > 0, query_rank + kv_rank + rope_head_size, 0),
+        "features of the compressed query, key and value",
+    )
     grouped_matrices = equation(
         count,
         hidden_size * ((2 + attention_gate) * query_size + 2 * kv_size),
@@ -249,21 +270,46 @@ class Parameters(Chapter):
         attention.attention_layer_parameters + mixture.ffn_layer_parameters + norms_per_layer * norm_size,
         "one layer of attention and a dense feed-forward, with its norms",
     )
+    attention_split_parameters = equation(
+        count,
+        select(
+            attention.kv_rank > 0,
+            select(attention.query_rank > 0, attention.query_rank, hidden_size) * attention.latent_query_size
+            + attention.kv_rank * attention.heads * (attention.plain_head_size + attention.value_head_size)
+            + attention.heads * attention.value_head_size * hidden_size,
+            attention.attention_matrices + attention.qkv_bias_parameters,
+        )
+        + attention.attention_sinks * attention.heads,
+        "weights of one attention layer that tensor parallelism splits: all that belong to heads",
+        source="Shoeybi et al. 2019, arXiv 1909.08053, section 3; Megatron-core's latent attention",
+    )
     layer_split_parameters = equation(
         count,
-        attention.attention_matrices
-        + attention.qkv_bias_parameters
-        + attention.attention_sinks * attention.heads
+        attention_split_parameters
         + mixture.ffn_matrices
         + mixture.ffn_bias * (1 + mixture.gated_ffn) * mixture.ffn_size,
         "weights of a dense layer that tensor parallelism splits",
         source="Shoeybi et al. 2019, arXiv 1909.08053, section 3",
-        valid="attention is not latent",
     )
     layer_whole_parameters = equation(
         count,
         dense_layer_parameters - layer_split_parameters,
-        "weights of a dense layer that every tensor-parallel rank holds: norms and biases of outputs",
+        "weights of a dense layer that every tensor-parallel rank holds: norms, down-projections, biases of outputs",
+    )
+    mixture_split_parameters = equation(
+        count,
+        attention_split_parameters + mixture.shared_expert_matrices - mixture.shared_gate * hidden_size,
+        "weights of a layer of experts that tensor parallelism splits: attention and shared experts",
+        source="Megatron-core: routed experts have their own groups, the router is on every rank",
+    )
+    mixture_whole_parameters = equation(
+        count,
+        attention.attention_layer_parameters
+        - attention_split_parameters
+        + norms_per_layer * norm_size
+        + mixture.router_layer_parameters
+        + mixture.shared_gate * hidden_size,
+        "weights of a layer of experts that every tensor-parallel rank holds: norms and router",
     )
 
     embedding_parameters = equation(count, vocabulary * hidden_size, "the embedding")

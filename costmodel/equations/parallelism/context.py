@@ -26,6 +26,7 @@ class ContextPayloads(Chapter):
     u, r = layout.ulysses_ranks, layout.ring_ranks
     kv_gradient_bytes = given(bytes_, "a gradient of a key or value as it is exchanged", owner="assumption")
 
+    head_features = equation(count, layout.key_head_size + layout.value_features, "features of a key and a value")
     exchanged_kv_heads = equation(
         count,
         largest(layout.kv_heads_on_rank, u),
@@ -34,13 +35,13 @@ class ContextPayloads(Chapter):
     )
     exchanged_in = equation(
         bytes_,
-        tokens * (layout.query_size / tp + 2 * exchanged_kv_heads * layout.head_size) * e,
+        tokens * (layout.queries_size / tp + exchanged_kv_heads * head_features) * e,
         "queries, keys and values of a rank's tokens, all heads of tp",
     )
-    exchanged_out = equation(bytes_, tokens * layout.query_size / tp * e, "the attention's output, likewise")
+    exchanged_out = equation(bytes_, tokens * layout.outputs_size / tp * e, "the attention's output, likewise")
     kv_features = equation(
         count,
-        tokens * 2 * exchanged_kv_heads * layout.head_size,
+        tokens * exchanged_kv_heads * head_features,
         "numbers in the keys and values that a rank begins with",
     )
     kv_block = equation(bytes_, kv_features * e, "keys and values that a rank begins with")
@@ -49,7 +50,11 @@ class ContextPayloads(Chapter):
     gathered_kv_gradient = equation(bytes_, cp * kv_gradient_block, "their gradients")
     copied_keys = equation(
         bytes_,
-        select(u > 1, tokens * (exchanged_kv_heads * layout.head_size - layout.kv_size / tp) * e, 0),
+        select(
+            u > 1,
+            tokens * (exchanged_kv_heads * head_features / 2 - (layout.keys_size + layout.values_size) / (2 * tp)) * e,
+            0,
+        ),
         "keys (or values) that a rank keeps as copies of another rank's",
     )
     exchange_buffers = equation(

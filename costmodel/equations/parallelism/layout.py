@@ -1,7 +1,7 @@
 """What a layout is, and what it makes of a model on one rank: tokens, weights, layers of a stage."""
 
 from costmodel.equations.axes import CONTEXT, MICRO_BATCH, RECOMPUTE, SCHEDULE, SEQUENCE, SHARDING, STAGE
-from costmodel.equations.model.parameters import Parameters
+from costmodel.equations.parallelism.expert_grid import ExpertGrid
 from costmodel.equations.parallelism.schedules import FOLDED, SCHEDULES, TWO_WAY, by_schedule
 from costmodel.symbolic import (
     Chapter,
@@ -9,7 +9,6 @@ from costmodel.symbolic import (
     ceil_divide,
     choice,
     choose,
-    column,
     count,
     divides,
     either,
@@ -24,13 +23,69 @@ from costmodel.symbolic import (
 )
 
 
+class Balance(Chapter):
+    """How many layers each kind of stage has: as said, or as even as they can be.
+
+    A count of layers that the chunks do not divide, but two more would, gives up one layer at each end, where embedding and head
+    take its place.
+    """
+
+    layers = given(count, "layers (L)", owner="model")
+    pp = given(count, "pipeline stages")
+    virtual_stages = given(count, "chunks of layers on a rank (v)", SCHEDULE, owner="layout")
+    first_layers = given(count, "layers of the first stage; 0: as balance has it", SCHEDULE, owner="layout")
+    last_layers = given(count, "layers of the last stage; 0: as balance has it", SCHEDULE, owner="layout")
+    folded = given(count, "1 where the pipeline comes back to its first rank")
+
+    chunks = equation(count, pp * virtual_stages, "chunks of layers in the pipeline")
+    ends_said = equation(count, first_layers + last_layers, "layers of the ends that are said")
+    spare_slots = equation(
+        count,
+        select(either(divides(chunks, layers), ends_said > 0), 0, 2),
+        "slots of the pipeline that hold the embedding and the head in place of a layer",
+        source="Megatron-LM: account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split",
+    )
+    stages_left = equation(
+        count,
+        pp - select(first_layers > 0, 1, 0) - select(last_layers > 0, 1, 0),
+        "stages that share the other layers",
+        source="Megatron-LM: --decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers",
+    )
+    full_stage_layers = equation(
+        count,
+        select(
+            ends_said > 0,
+            (layers - ends_said) / largest(1, stages_left),
+            ceil_divide(layers + spare_slots, chunks) * virtual_stages,
+        ),
+        "layers of a middle stage",
+    )
+    layers_of_first = equation(
+        count,
+        select(
+            pp > 1,
+            select(first_layers > 0, first_layers, full_stage_layers - (1 + folded) * spare_slots / 2),
+            layers,
+        ),
+        "layers of the first stage; one stage alone is the first",
+    )
+    layers_of_middle = equation(count, select(pp > 2, full_stage_layers, 0), "layers of each stage between")
+    layers_of_last = equation(
+        count,
+        select(
+            pp > 1,
+            select(last_layers > 0, last_layers, full_stage_layers - (1 - folded) * spare_slots / 2),
+            0,
+        ),
+        "layers of the last stage",
+    )
+
+
 class Layout(Chapter):
     """Degrees of parallelism, micro-batch, schedule, sharding and recomputation, and the model on a rank under them."""
 
-    tp = column(count, "tensor-parallel ranks")
-    cp = column(count, "context-parallel ranks")
-    pp = column(count, "pipeline stages")
-    dp = column(count, "data-parallel ranks")
+    grid = part(ExpertGrid, shared=True)
+    tp, cp, pp, dp, ep, etp = grid.tp, grid.cp, grid.pp, grid.dp, grid.ep, grid.etp
     micro_batch_size = given(count, "sequences of a micro-batch", MICRO_BATCH, owner="layout")
     schedule = choice(SCHEDULES, "pipeline schedule", SCHEDULE)
     virtual_stages = given(count, "chunks of layers on a rank (v)", SCHEDULE, owner="layout")
@@ -38,8 +93,6 @@ class Layout(Chapter):
     messages_block = given(
         count, "1 where messages hold up the ranks that exchange them, 0 where they overlap", SCHEDULE, owner="layout"
     )
-    first_layers = given(count, "layers of the first stage; 0: as balance has it", SCHEDULE, owner="layout")
-    last_layers = given(count, "layers of the last stage; 0: as balance has it", SCHEDULE, owner="layout")
     optimizer_sharded = given(count, "1 when data-parallel ranks share the optimizer states", SHARDING, owner="layout")
     gradients_sharded = given(count, "1 when they share the gradients", SHARDING, owner="layout")
     weights_sharded = given(count, "1 when they share the weights", SHARDING, owner="layout")
@@ -51,7 +104,7 @@ class Layout(Chapter):
     global_batch = given(count, "sequences of a step", owner="workload")
     sequence_length = given(count, "tokens of a sequence (T)", owner="workload")
     element_size = given(bytes_, "an element of activations and weights in compute", owner="workload")
-    model = part(Parameters, shared=True)
+    model = grid
     layers, hidden_size, vocabulary = model.layers, model.hidden_size, model.vocabulary
     tied_embeddings, embedding_norm = model.tied_embeddings, model.embedding_norm
     vocabulary_multiple = given(count, "the padded vocabulary is a multiple of this times tp", owner="assumption")
@@ -62,7 +115,7 @@ class Layout(Chapter):
     replicas = equation(count, dp * cp, "ranks that hold the same weights: data- and context-parallel")
     kv_heads_on_rank = equation(
         count,
-        largest(model.kv_heads / tp, 1),
+        largest(model.key_value_heads / tp, 1),
         "key-value heads of a tensor-parallel rank; copies where they are too few",
     )
     ulysses_ranks = equation(
@@ -118,48 +171,12 @@ class Layout(Chapter):
         count, select(pp > 1, largest(folded, weight_copies - 1), 1), "1 where embedding and head are on one rank"
     )
 
-    # The layers of a stage. A count of layers that the chunks do not divide, but two more would, gives up one layer at
-    # each end, where embedding and head take its place.
-    chunks = equation(count, pp * virtual_stages, "chunks of layers in the pipeline")
-    ends_said = equation(count, first_layers + last_layers, "layers of the ends that are said")
-    spare_slots = equation(
-        count,
-        select(either(divides(chunks, layers), ends_said > 0), 0, 2),
-        "slots of the pipeline that hold the embedding and the head in place of a layer",
-        source="Megatron-LM: account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split",
-    )
-    stages_left = equation(
-        count,
-        pp - select(first_layers > 0, 1, 0) - select(last_layers > 0, 1, 0),
-        "stages that share the other layers",
-        source="Megatron-LM: --decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers",
-    )
-    full_stage_layers = equation(
-        count,
-        select(
-            ends_said > 0,
-            (layers - ends_said) / largest(1, stages_left),
-            ceil_divide(layers + spare_slots, chunks) * virtual_stages,
-        ),
-        "layers of a middle stage",
-    )
+    balance = part(Balance, shared=True)
     stage_layers = equation(
         count,
         rows(
             STAGE,
-            {
-                "first": select(
-                    pp > 1,
-                    select(first_layers > 0, first_layers, full_stage_layers - (1 + folded) * spare_slots / 2),
-                    layers,
-                ),
-                "middle": select(pp > 2, full_stage_layers, 0),
-                "last": select(
-                    pp > 1,
-                    select(last_layers > 0, last_layers, full_stage_layers - (1 - folded) * spare_slots / 2),
-                    0,
-                ),
-            },
+            {"first": balance.layers_of_first, "middle": balance.layers_of_middle, "last": balance.layers_of_last},
         ),
         "layers that a micro-batch meets on each kind of rank; one rank alone is the first",
     )
@@ -182,10 +199,23 @@ class Layout(Chapter):
         source="Megatron-LM: make_vocab_size_divisible_by",
     )
     vocabulary_on_rank = equation(count, padded_vocabulary / tp, "columns of the head on a rank")
-    layer_parameters = equation(
+    dense_layer_on_rank = equation(
         count,
         model.layer_split_parameters / tp + model.layer_whole_parameters,
-        "weights of a layer on a rank; norms and biases are held by every rank",
+        "weights of a dense layer on a rank; norms and biases are held by every rank",
+    )
+    mixture_layer_on_rank = equation(
+        count,
+        model.mixture_split_parameters / tp + model.mixture_whole_parameters,
+        "weights of a layer of experts on a rank, routed experts apart",
+    )
+    layer_parameters = equation(
+        count,
+        (1 - grid.expert_share) * dense_layer_on_rank + grid.expert_share * mixture_layer_on_rank,
+        "weights of the average layer on a rank, routed experts apart",
+    )
+    layer_experts = equation(
+        count, grid.expert_share * grid.routed_on_rank, "weights of routed experts of the average layer on a rank"
     )
     embedding_on_rank = equation(
         count,
@@ -203,12 +233,59 @@ class Layout(Chapter):
         select(pp > 1, has_embedding * has_head * tied_embeddings * vocabulary_on_rank * hidden_size, 0),
         "weights that embedding and head share where a pipeline brings both to one rank",
     )
+    stage_expert_layers = equation(
+        count,
+        select(
+            model.experts > 0,
+            rows(
+                STAGE,
+                {
+                    "first": select(
+                        pp > 1,
+                        largest(stage_layers - model.first_expert_layer, 0) / model.expert_every,
+                        model.expert_layers,
+                    ),
+                    "middle": stage_layers / model.expert_every,
+                    "last": stage_layers / model.expert_every,
+                },
+            ),
+            0,
+        ),
+        "of these layers, those with experts; dense ones come first",
+    )
     stage_parameters = equation(
         count,
-        weight_copies * stage_layers * layer_parameters
+        weight_copies
+        * ((stage_layers - stage_expert_layers) * dense_layer_on_rank + stage_expert_layers * mixture_layer_on_rank)
         + has_embedding * embedding_on_rank
         + has_head * head_on_rank
         - shared_table,
-        "weights on a rank of each kind of stage",
+        "weights on a rank of each kind of stage, routed experts apart",
     )
-    heaviest_stage = equation(count, worst(stage_parameters, STAGE), "weights on a rank of the heaviest stage")
+    stage_experts = equation(
+        count,
+        select(model.experts > 0, weight_copies * stage_expert_layers * grid.routed_on_rank, 0),
+        "weights of routed experts on a rank of each kind of stage",
+    )
+    heaviest_stage = equation(
+        count, worst(stage_parameters, STAGE), "weights on a rank of the heaviest stage, routed experts apart"
+    )
+    heaviest_experts = equation(
+        count,
+        select(model.experts > 0, worst(stage_experts, STAGE), 0),
+        "weights of routed experts on a rank of the stage with most",
+    )
+    weight_shards = equation(
+        count, select(weights_sharded > 0, replicas, 1), "ranks over which weights are shared, routed experts apart"
+    )
+    gradient_shards = equation(count, select(gradients_sharded > 0, replicas, 1), "the same of gradients")
+    optimizer_shards = equation(count, select(optimizer_sharded > 0, replicas, 1), "the same of optimizer states")
+    expert_weight_shards = equation(
+        count, select(weights_sharded > 0, grid.expert_replicas, 1), "ranks over which weights of experts are shared"
+    )
+    expert_gradient_shards = equation(
+        count, select(gradients_sharded > 0, grid.expert_replicas, 1), "the same of their gradients"
+    )
+    expert_optimizer_shards = equation(
+        count, select(optimizer_sharded > 0, grid.expert_replicas, 1), "the same of their optimizer states"
+    )

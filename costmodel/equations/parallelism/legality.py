@@ -26,7 +26,7 @@ class Legality(Chapter):
 
     layout = part(Layout, shared=True)
     tp, cp, pp, dp = layout.tp, layout.cp, layout.pp, layout.dp
-    heads, kv_heads, ffn_size = layout.heads, layout.kv_heads, layout.ffn_size
+    heads, kv_heads, ffn_size = layout.heads, layout.key_value_heads, layout.ffn_size
     u = layout.ulysses_ranks
     m, v = layout.micro_batches, layout.virtual_stages
     groups = part(Groups, shared=True, pp=pp, micro_batches=m)
@@ -195,6 +195,32 @@ class Legality(Chapter):
         holds(either(layout.replicas > 1, layout.optimizer_sharded <= 0)),
         "zero of 1 or more needs dp or cp of 2 or more",
     )
+    rule_experts = equation(
+        count,
+        select(layout.experts > 0, holds(divides(layout.ep, layout.experts)), holds(layout.ep * layout.etp <= 1)),
+        "ep divides the routed experts of a layer, and only a model with experts takes ep or etp",
+    )
+    rule_expert_features = equation(
+        count,
+        select(layout.experts > 0, holds(divides(layout.etp, layout.expert_ffn_size)), 1),
+        "etp divides the features of an expert",
+    )
+    rule_expert_grid = equation(
+        count,
+        select(layout.experts > 0, holds(divides(layout.ep * layout.etp, layout.stage_ranks)), 1),
+        "ep times etp divides tp times cp times dp, the ranks of a stage",
+        source="Megatron-core: generate_masked_orthogonal_rank_groups",
+    )
+    rule_expert_sequence = equation(
+        count,
+        select(
+            layout.experts > 0,
+            choose(layout.sequence_parallel, {"off": holds(tp <= 1), "on": 1}),
+            1,
+        ),
+        "experts with tp of 2 or more need sequence parallelism",
+        source="Megatron-core: MoE with tensor parallelism requires sequence parallelism",
+    )
     legal = equation(
         count,
         smallest(
@@ -218,6 +244,10 @@ class Legality(Chapter):
             rule_context_heads,
             rule_context_type,
             rule_sharding,
+            rule_experts,
+            rule_expert_features,
+            rule_expert_grid,
+            rule_expert_sequence,
         ),
         "1 when every rule holds",
     )

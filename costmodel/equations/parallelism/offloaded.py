@@ -31,6 +31,11 @@ class Offloaded(Chapter):
     states_on_drives = given(count, "1 when states go on to the host's drives", OFFLOAD, owner="layout")
     gradients_sharded = given(count, "1 when data-parallel ranks share the gradients", SHARDING, owner="layout")
 
+    layers_away = equation(
+        count,
+        choose(offload, {label: int("weights" in label or "activations" in label) for label in OFFLOAD.labels}),
+        "1 when something of each layer is kept by the host",
+    )
     optimizer_away = equation(
         count,
         choose(offload, {label: int("optimizer" in label) for label in OFFLOAD.labels}),
@@ -46,7 +51,7 @@ class Offloaded(Chapter):
     )
     gradients_away = equation(
         count,
-        select(gradients_sharded > 0, optimizer_away, weights_away),
+        optimizer_away * select(gradients_sharded > 0, 1, weights_away),
         "1 when gradients are: with the weights, or with the optimizer where each rank has its part as soon as it is reduced",
         source=ZERO_OFFLOAD,
     )
@@ -63,8 +68,7 @@ class HostTraffic(Chapter):
     host_update_traffic = given(bytes_, "traffic of host memory for the update of one weight", owner="assumption")
     host_drive_traffic = given(bytes_, "read and written on drives for the update of one weight", owner="assumption")
     element_size = given(bytes_, "a weight or gradient as it is copied", owner="workload")
-    layer_parameters = given(count, "weights of a layer on a rank")
-    shards = given(count, "ranks that share the weights")
+    layer_part = given(count, "a rank's part of the weights of a layer, as they are shared")
     owned = given(count, "weights that a rank updates")
     kept_layer = given(bytes_, "activations that a layer keeps")
     scatters = given(count, "times that gradients are reduced in a step")
@@ -91,13 +95,13 @@ class HostTraffic(Chapter):
     )
     layer_fetch = equation(
         seconds,
-        away.weights_away * layer_parameters / shards * element_size / states_bandwidth,
+        away.weights_away * layer_part * element_size / states_bandwidth,
         "a rank's part of a layer's weights into the chip",
         source=ZERO_INFINITY,
     )
     layer_gradient = equation(
         seconds,
-        away.weights_away * layer_parameters / shards * element_size / states_bandwidth,
+        away.weights_away * layer_part * element_size / states_bandwidth,
         "a rank's part of a layer's gradients out of it",
         source=ZERO_INFINITY,
     )
@@ -113,11 +117,13 @@ class HostTraffic(Chapter):
     )
     exposed_forward = equation(
         seconds,
-        copied_forward - host_hidden_share * smallest(copied_forward, forward_alone),
+        away.layers_away * (copied_forward - host_hidden_share * smallest(copied_forward, forward_alone)),
         "what shows of them: the next layer's overlap this one",
     )
     exposed_backward = equation(
-        seconds, copied_backward - host_hidden_share * smallest(copied_backward, backward_alone), "what shows, backward"
+        seconds,
+        away.layers_away * (copied_backward - host_hidden_share * smallest(copied_backward, backward_alone)),
+        "what shows, backward",
     )
 
     needed_forward = equation(
@@ -148,12 +154,13 @@ class HostTraffic(Chapter):
     )
     exposed_out = equation(
         seconds,
-        gradients_out - host_hidden_share * smallest(gradients_out, scatters * mean_layers * backward_alone),
+        away.optimizer_away
+        * (gradients_out - host_hidden_share * smallest(gradients_out, scatters * mean_layers * backward_alone)),
         "what shows of the gradients: they overlap the backward passes in which they are reduced",
     )
     exposed_in = equation(
         seconds,
-        weights_in - host_hidden_share * smallest(weights_in, mean_layers * forward_alone),
+        away.optimizer_away * (weights_in - host_hidden_share * smallest(weights_in, mean_layers * forward_alone)),
         "what shows of the weights, behind the next forward",
     )
     on_drives = part(

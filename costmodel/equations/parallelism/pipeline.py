@@ -112,10 +112,14 @@ class Pipeline(Chapter):
         "micro-batches that a rank could do while it waits",
         approximate="what FSDP shows counts for F, I and W alike",
     )
-    gaps_for_each = equation(count, gaps / largest(1, pp - 1), "of these for each other rank")
+    gaps_for_each = equation(
+        count,
+        unequal.share * gaps / largest(1, pp - 1),
+        "of these for each other rank, more or fewer where ranks differ",
+    )
     bubble = equation(
         seconds,
-        gaps_for_each * unequal.share * (all_stages - slowest),
+        gaps_for_each * (all_stages - slowest),
         "idle time of the slowest rank: that of equal ranks, at the mean share of the others where there is no exact form",
         source="an event simulator for unequal stages",
         approximate="exact for equal stages, for GPipe, for 1F1B unless the first stage is the heaviest and the last the lightest, "
@@ -211,12 +215,16 @@ class Pipeline(Chapter):
     )
     stalls = equation(
         count,
-        by_schedule(schedule, {"interleaved": largest(0, micro_batches - pp) * virtual_stages}, others=0),
+        select(
+            messages_block > 0,
+            0,
+            by_schedule(schedule, {"interleaved": largest(0, micro_batches - pp) * virtual_stages}, others=0),
+        ),
         "chunks of a steady interleaved pipeline",
     )
     stall = equation(
         seconds,
-        select(messages_block > 0, 0, select(send > chunk_cover, stalls * (stalled_chunk - chunk), 0)),
+        select(send > chunk_cover, stalls * (stalled_chunk - chunk), 0),
         "steady state of interleaving waiting for messages",
         source="an event simulator",
         approximate="within 12 %",

@@ -17,6 +17,7 @@ class TensorParallel(Chapter):
     all_gather = given(seconds, "of the hidden states of a micro-batch")
     reduce_scatter = given(seconds, "of the hidden states of a micro-batch")
     all_reduce = given(seconds, "of the hidden states of a micro-batch")
+    blocks = given(count, "blocks of a layer that the ranks share: attention, and a feed-forward that is not routed")
     forward_compute = given(seconds, "of a layer and micro-batch")
     backward_compute = given(seconds, "of a layer and micro-batch")
     hidden_share = given(count, "share of the communication that hides behind compute", owner="assumption")
@@ -24,7 +25,9 @@ class TensorParallel(Chapter):
     forward = equation(
         seconds,
         select(
-            tp > 1, choose(sequence_parallel, {"off": 2 * all_reduce, "on": 2 * all_gather + 2 * reduce_scatter}), 0
+            tp > 1,
+            choose(sequence_parallel, {"off": blocks * all_reduce, "on": blocks * (all_gather + reduce_scatter)}),
+            0,
         ),
         "communication of a layer, forward",
         source="Shoeybi et al. 2019, figure 4; Korthikanti et al. 2022, figure 5",
@@ -32,7 +35,9 @@ class TensorParallel(Chapter):
     backward = equation(
         seconds,
         select(
-            tp > 1, choose(sequence_parallel, {"off": 2 * all_reduce, "on": 4 * all_gather + 2 * reduce_scatter}), 0
+            tp > 1,
+            choose(sequence_parallel, {"off": blocks * all_reduce, "on": blocks * (2 * all_gather + reduce_scatter)}),
+            0,
         ),
         "communication of a layer, backward",
         source="Korthikanti et al. 2022, section 4.2.2: the extra gather in the backward pass",

@@ -10,12 +10,14 @@ class Outcome:
     """A measured quantity of a row of a published table, in the unit that its name ends in, beside the predicted one.
 
     `low` and `high` bound the 80 % interval. A row that is not specified enough has no prediction, and `skipped` says why.
+    `left_out` is the rule by which a row does not count among the headline rows, and `remark` what is likeliest to make the
+    prediction of this row a bad one: what was assumed, or what the equations leave out.
     """
 
     kind: str
     id: str
     quantity: str
-    measured: float
+    measured: float | None
     predicted: float | None = None
     low: float | None = None
     high: float | None = None
@@ -23,8 +25,15 @@ class Outcome:
     source: str = ""
     chip: str = ""
     strategy: str = ""
+    left_out: str = ""
+    remark: str = ""
 
     @property
     def error(self) -> float | None:
         """Predicted over measured less one; None where nothing is predicted."""
-        return None if self.predicted is None else self.predicted / self.measured - 1
+        return None if self.predicted is None or self.measured is None else self.predicted / self.measured - 1
+
+    @property
+    def headline(self) -> bool:
+        """Whether the row counts: it is predicted, and no rule leaves it out."""
+        return self.error is not None and not self.left_out

@@ -5,13 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costmodel.catalog.counts import parameter_counts
-from costmodel.equations.axes import MATMUL, PART
-from costmodel.equations.kernels.matmul import LayerMatmuls, Matmul
+from costmodel.equations.axes import MATMUL
+from costmodel.equations.kernels.matmul import Matmul
 from costmodel.symbolic import compile_math
-from tests.equations.training.drawn import decoder
+from tests.equations.training.drawn import decoder, on
 
 evaluate = compile_math(Matmul.system)
-layer = compile_math(LayerMatmuls.system, looped=(PART, MATMUL))
 CHIP = {
     "element_size": 2,
     "peak": 1e15,
@@ -25,7 +24,7 @@ POWERS = st.sampled_from((1.0, 2.0, 1024.0))
 
 
 def product(M, N, K, **chip):
-    return evaluate(M=M, N=N, K=K, **CHIP | chip)
+    return evaluate(M=M, N=N, K=K, groups=1, **CHIP | chip)
 
 
 def test_a_square_product_on_round_numbers():
@@ -69,16 +68,7 @@ def test_a_faster_chip_is_no_slower(M, N, K, part, times):
 
 
 def layer_products(model, tokens, tp):
-    return layer(
-        tokens=tokens,
-        tp=tp,
-        hidden_size=model.hidden_size,
-        ffn_size=model.ffn_size,
-        ffn_inputs=1 + model.gated_ffn,
-        query_size=model.heads * model.head_size,
-        kv_size=model.kv_heads * model.head_size,
-        **CHIP,
-    )
+    return on(model, "dgx-h100:8", f"tp={tp} sp=0 dp={8 // tp}", tokens, 8)()
 
 
 @given(st.sampled_from((1, 2, 4, 8)), st.booleans(), st.sampled_from((2, 8, 16)), st.integers(1, 5000))
@@ -87,17 +77,21 @@ def test_products_of_a_layer_are_its_weights_times_its_tokens(tp, gated, kv_head
     model = decoder(gated_ffn=gated, kv_heads=kv_heads)
     counts = parameter_counts(model)
     weights = counts["attention_matrices"] + counts["ffn_matrices"]
-    for part in layer_products(model, tokens, tp)["product_work"]:
-        assert sum(part) * tp == pytest.approx(2 * weights * tokens, rel=1e-12)
+    found = layer_products(model, tokens, tp)
+    for part in found["product_work"]:
+        assert sum(work * share for work, share in zip(part, found["present"], strict=True)) * tp == pytest.approx(
+            2 * weights * tokens, rel=1e-12
+        )
 
 
 def test_shapes_of_llama_8b_on_two_ranks():
     model = decoder(hidden_size=4096, ffn_size=14336, heads=32, kv_heads=8, head_size=128)
     found = layer_products(model, 8192, 2)
-    assert dict(zip(MATMUL.labels, found["features_out"], strict=True)) == {
-        "qkv": 3072,
-        "attention_output": 4096,
-        "ffn_in": 14336,
-        "ffn_out": 4096,
+    shapes = dict(zip(MATMUL.labels, zip(found["features_in"], found["features_out"], strict=True), strict=True))
+    present = [name for name, share in zip(MATMUL.labels, found["present"], strict=True) if share]
+    assert {name: shapes[name] for name in present} == {
+        "qkv": (4096, 3072),
+        "attention_output": (2048, 4096),
+        "ffn_in": (4096, 14336),
+        "ffn_out": (7168, 4096),
     }
-    assert found["features_in"] == [4096, 2048, 4096, 7168]

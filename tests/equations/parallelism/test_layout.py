@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from costmodel.equations.parallelism.legality import RULES
-from tests.equations.training.drawn import cases, decoder, on
+from tests.equations.training.drawn import cases, decoder, mixture, on
 
 few = settings(max_examples=settings.default.max_examples // 2)
 GPUS = "dgx-h100:64"
@@ -71,6 +71,10 @@ BROKEN = {
     "rule_context_length": (decoder(), "cp=64 dp=1 cp_type=all-gather"),
     "rule_context_heads": (decoder(heads=20, kv_heads=4), "cp=8 cp_type=ulysses"),
     "rule_context_type": (decoder(), "cp_type=ulysses"),
+    "rule_experts": (mixture(), "ep=16"),
+    "rule_expert_features": (mixture(), "etp=64"),
+    "rule_expert_grid": (mixture(experts=96), "ep=3"),
+    "rule_expert_sequence": (mixture(), "tp=2 sp=0"),
     "rule_sharding": (decoder(layers=64), "pp=64 dp=1 zero=1"),
 }
 

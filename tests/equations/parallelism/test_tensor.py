@@ -18,6 +18,7 @@ def exchange(sequence_parallel, gather, scatter, *, tp=8, compute=Fraction(0), h
     """Collectives of a ring, whose all-reduce is a reduce-scatter and an all-gather."""
     return evaluate(
         tp=tp,
+        blocks=2,
         sequence_parallel=sequence_parallel,
         all_gather=gather,
         reduce_scatter=scatter,

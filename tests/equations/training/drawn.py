@@ -7,7 +7,7 @@ from math import gcd
 from hypothesis import strategies as st
 
 from costmodel.catalog.catalog import Catalog
-from costmodel.catalog.entries import Model
+from costmodel.catalog.entries import Experts, Model
 from costmodel.catalog.resolve import resolve_model
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
@@ -64,6 +64,13 @@ def decoder(**sizes):
         "max_sequence": 2**20,
     }
     return Model(**plain | sizes)
+
+
+def mixture(experts=8, per_token=2, expert_ffn_size=1000, shared=0, first_layer=0, **sizes):
+    """A small decoder with experts in its layers from `first_layer` on."""
+    shared_size = expert_ffn_size if shared else 0
+    held = Experts(experts, per_token, expert_ffn_size, shared, shared_size, first_layer)
+    return decoder(experts=held, **sizes)
 
 
 @dataclass(frozen=True, repr=False)

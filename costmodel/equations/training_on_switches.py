@@ -1,0 +1,156 @@
+"""A training step with its groups of ranks placed on chips behind switches."""
+
+from costmodel.equations.collectives.fabric import SwitchFabric
+from costmodel.equations.collectives.group_on_switches import SwitchGroup, TokensInGroupOnSwitches
+from costmodel.equations.communication import Groups, communicating
+from costmodel.equations.parallelism.context import ContextPayloads
+from costmodel.equations.parallelism.experts import ExpertPayloads
+from costmodel.equations.parallelism.layout import Layout
+from costmodel.equations.utilisation import Utilisation
+from costmodel.symbolic import (
+    Chapter,
+    bytes_,
+    column,
+    count,
+    equation,
+    given,
+    largest,
+    part,
+    select,
+    smallest,
+)
+
+
+class OnSwitches(Chapter):
+    """A step on chips behind switches: NVLink domains, scalable units, a spine."""
+
+    layout = part(Layout, shared=True)
+    context = part(ContextPayloads, shared=True)
+    tp, cp, pp, replicas = layout.tp, layout.cp, layout.pp, layout.replicas
+    domain_tp = column(count, "tensor-parallel ranks of a group in one fast domain")
+    domain_cp = column(count, "context-parallel ranks of a group in one fast domain")
+    domain_pp = column(count, "pipeline stages of a group in one fast domain")
+    domain_dp = column(count, "data-parallel ranks of a group in one fast domain")
+    unit_tp = column(count, "tensor-parallel ranks of a group in one scalable unit")
+    unit_cp = column(count, "context-parallel ranks of a group in one scalable unit")
+    unit_pp = column(count, "pipeline stages of a group in one scalable unit")
+    unit_dp = column(count, "data-parallel ranks of a group in one scalable unit")
+    gradient_wire_bytes = given(bytes_, "a gradient as it is exchanged", owner="assumption")
+
+    fabric = part(SwitchFabric, shared=True)
+
+    ulysses_ranks, ring_ranks = layout.ulysses_ranks, layout.ring_ranks
+    domain_ulysses = equation(count, smallest(ulysses_ranks, domain_cp), "ranks that exchange heads in one fast domain")
+    unit_ulysses = equation(count, smallest(ulysses_ranks, unit_cp), "ranks that exchange heads in one scalable unit")
+    domain_ring = equation(count, largest(domain_cp / ulysses_ranks, 1), "groups of the ring in one fast domain")
+    unit_ring = equation(count, largest(unit_cp / ulysses_ranks, 1), "groups of the ring in one scalable unit")
+    domain_replicas = equation(
+        count,
+        domain_cp * domain_dp,
+        "ranks with the same weights in one fast domain",
+        source="counted over orders of four axes",
+        valid="domains hold whole groups, or groups whole domains",
+    )
+    unit_replicas = equation(count, unit_cp * unit_dp, "ranks with the same weights in one scalable unit")
+
+    # The grid of experts has the same ranks of a stage, from the inside out: etp, ep, copies.
+    domain_stage = equation(count, domain_tp * domain_cp * domain_dp, "ranks of a stage in one fast domain")
+    unit_stage = equation(count, unit_tp * unit_cp * unit_dp, "ranks of a stage in one scalable unit")
+    domain_etp = equation(
+        count,
+        smallest(layout.etp, domain_stage),
+        "ranks that share an expert in one fast domain",
+        valid="powers of two, or one degree fills the domain",
+    )
+    domain_ep = equation(
+        count, largest(smallest(layout.ep, domain_stage / domain_etp), 1), "expert-parallel ranks in one fast domain"
+    )
+    domain_experts = equation(
+        count, largest(domain_stage / (domain_etp * domain_ep), 1), "ranks with the same experts in one fast domain"
+    )
+    unit_etp = equation(count, smallest(layout.etp, unit_stage), "ranks that share an expert in one scalable unit")
+    unit_ep = equation(
+        count, largest(smallest(layout.ep, unit_stage / unit_etp), 1), "expert-parallel ranks in one scalable unit"
+    )
+    unit_experts = equation(
+        count, largest(unit_stage / (unit_etp * unit_ep), 1), "ranks with the same experts in one scalable unit"
+    )
+
+    along_tp = part(SwitchGroup, n=tp, m=domain_tp, u=unit_tp, S=layout.hidden_state_bytes)
+    kv_block = part(SwitchGroup, n=ring_ranks, m=domain_ring, u=unit_ring, S=context.kv_block)
+    kv_gradient_block = part(SwitchGroup, n=ring_ranks, m=domain_ring, u=unit_ring, S=context.kv_gradient_block)
+    gathered_kv = part(SwitchGroup, n=cp, m=domain_cp, u=unit_cp, S=context.gathered_kv)
+    gathered_kv_gradient = part(SwitchGroup, n=cp, m=domain_cp, u=unit_cp, S=context.gathered_kv_gradient)
+    heads_in = part(SwitchGroup, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_in)
+    heads_out = part(SwitchGroup, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_out)
+    weights_of_layer = part(
+        SwitchGroup,
+        n=replicas,
+        m=domain_replicas,
+        u=unit_replicas,
+        S=layout.layer_parameters * layout.element_size,
+    )
+    gradients_of_layer = part(
+        SwitchGroup, n=replicas, m=domain_replicas, u=unit_replicas, S=layout.layer_parameters * gradient_wire_bytes
+    )
+    weights_of_stage = part(
+        SwitchGroup,
+        n=replicas,
+        m=domain_replicas,
+        u=unit_replicas,
+        S=layout.heaviest_stage * layout.element_size,
+    )
+    gradients_of_stage = part(
+        SwitchGroup,
+        n=replicas,
+        m=domain_replicas,
+        u=unit_replicas,
+        S=layout.heaviest_stage * gradient_wire_bytes,
+    )
+    exchanged = part(ExpertPayloads, shared=True)
+    to_experts = {
+        "n": layout.ep,
+        "m": domain_ep,
+        "u": unit_ep,
+        "tokens": exchanged.sent_tokens,
+        "chosen": layout.experts_per_token,
+        "node_limit": select(
+            exchanged.nodes_per_token > 0,
+            smallest(exchanged.nodes_per_token, layout.ep / domain_ep),
+            layout.ep / domain_ep,
+        ),
+    }
+    tokens_there = part(TokensInGroupOnSwitches, **to_experts, token_bytes=exchanged.dispatched_token)
+    tokens_back = part(TokensInGroupOnSwitches, **to_experts, token_bytes=exchanged.combined_token)
+    expert_rows = part(SwitchGroup, n=layout.etp, m=domain_etp, u=unit_etp, S=exchanged.gathered_rows)
+    on_copies = {"n": layout.expert_replicas, "m": domain_experts, "u": unit_experts}
+    experts_of_layer = part(SwitchGroup, **on_copies, S=exchanged.expert_weights_layer)
+    expert_gradients_of_layer = part(SwitchGroup, **on_copies, S=exchanged.expert_gradients_layer)
+    experts_of_stage = part(SwitchGroup, **on_copies, S=exchanged.expert_weights_stage)
+    expert_gradients_of_stage = part(SwitchGroup, **on_copies, S=exchanged.expert_gradients_stage)
+    along_pp = part(SwitchGroup, n=pp, m=domain_pp, u=unit_pp, S=layout.hidden_state_bytes / layout.sequence_split)
+    step = communicating(
+        layout.experts,
+        Groups(
+            along_tp=along_tp,
+            kv_block=kv_block,
+            kv_gradient_block=kv_gradient_block,
+            gathered_kv=gathered_kv,
+            gathered_kv_gradient=gathered_kv_gradient,
+            heads_in=heads_in,
+            heads_out=heads_out,
+            weights_of_layer=weights_of_layer,
+            gradients_of_layer=gradients_of_layer,
+            weights_of_stage=weights_of_stage,
+            gradients_of_stage=gradients_of_stage,
+            along_pp=along_pp,
+            tokens_there=tokens_there,
+            tokens_back=tokens_back,
+            expert_rows=expert_rows,
+            experts_of_layer=experts_of_layer,
+            expert_gradients_of_layer=expert_gradients_of_layer,
+            experts_of_stage=experts_of_stage,
+            expert_gradients_of_stage=expert_gradients_of_stage,
+        ),
+    )
+    worth = part(Utilisation, shared=True)

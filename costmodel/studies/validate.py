@@ -1,0 +1,200 @@
+"""`validate`: how far the predictions are from what people measured, by kind of measurement, with the worst rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.errors import InputError
+from costmodel.report import Record, Table, human
+from costmodel.studies.validation import kinds
+from costmodel.studies.validation.outcome import Outcome
+from costmodel.studies.validation.statistics import GROUPINGS, Summary, summaries, worst
+
+MOST_WORST = 5
+"""Rows that are told of each kind, those furthest from what was measured."""
+MOST_REASONS = 4
+"""Reasons told for rows that are not predicted."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValidateAnswer:
+    """The outcomes of each kind in the order asked, and their statistics."""
+
+    outcomes: Mapping[str, tuple[Outcome, ...]]
+    by: str | None
+    each_row: bool
+    all_rows: bool
+
+    @property
+    def exit_code(self) -> int:
+        """0: an error that is told is an answer."""
+        return 0
+
+    def counted(self, kind: str) -> tuple[Outcome, ...]:
+        """The outcomes that the statistics are of: headline rows, or all that are predicted."""
+        return tuple(one for one in self.outcomes[kind] if (one.error is not None if self.all_rows else one.headline))
+
+    def summaries(self, kind: str) -> list[Summary]:
+        """All counted rows of a kind, then its groups."""
+        return summaries(kind, self.counted(kind), self.by)
+
+    def records(self) -> Sequence[Record]:
+        """One row a group, or a row and quantity with `each_row`."""
+        if self.each_row:
+            return [_record(one) for rows in self.outcomes.values() for one in rows]
+        return [summary.record() for kind in self.outcomes for summary in self.summaries(kind)]
+
+    def long_records(self) -> Sequence[Record]:
+        """One row a row and quantity."""
+        return [_record(one) for rows in self.outcomes.values() for one in rows]
+
+    def results(self) -> Sequence[Mapping[str, object]]:
+        """The same as the records."""
+        return self.records()
+
+    def extras(self) -> Mapping[str, object]:
+        """Nothing beside the results."""
+        return {}
+
+    def tables(self) -> Sequence[Table]:
+        """The errors of each kind, with the worst rows; or every row."""
+        return [
+            table for kind in self.outcomes for table in (self._every(kind) if self.each_row else self._errors(kind))
+        ]
+
+    def _every(self, kind: str) -> list[Table]:
+        rows = [
+            (one.id, one.quantity, one.measured, one.predicted, _signed(one.error), one.skipped or one.left_out)
+            for one in self.outcomes[kind]
+        ]
+        return [
+            Table(
+                f"Measured and predicted: {kind}",
+                ("row", "quantity", "measured", "predicted", "error", "not counted"),
+                rows,
+            )
+        ]
+
+    def _errors(self, kind: str) -> list[Table]:
+        rows = [
+            (one.group, one.n, human.percent(one.median_abs_error), human.percent(one.p90_abs_error), _signed(one.bias))
+            for one in self.summaries(kind)
+        ]
+        found = [
+            Table(
+                f"Error of predictions: {kind}",
+                (self.by or "rows", "n", "median", "90th\npercentile", "bias"),
+                rows,
+                self._notes(kind),
+            )
+        ]
+        bad = [
+            (one.id, _signed(one.error), one.quantity, one.source, one.remark or "-")
+            for one in worst(self.counted(kind), MOST_WORST)
+        ]
+        if bad:
+            found.append(
+                Table(
+                    f"Furthest from what was measured: {kind}",
+                    ("row", "error", "quantity", "source", "likeliest reason"),
+                    bad,
+                )
+            )
+        return found
+
+    def _notes(self, kind: str) -> list[str]:
+        rows = self.outcomes[kind]
+        said = ["error: predicted over measured, less one; bias: its median with its sign"]
+        left = [one for one in rows if one.error is not None and one.left_out]
+        if left and not self.all_rows:
+            said.append(
+                f"{len(left):,} more are predicted but do not count (--all): {_reasons(one.left_out for one in left)}"
+            )
+        skipped = [one for one in rows if one.skipped]
+        if skipped:
+            said.append(f"{len(skipped):,} are not predicted: {_reasons(one.skipped for one in skipped)}")
+        return said
+
+
+def validate(
+    kind: str | None = None,
+    *,
+    table: Path | None = None,
+    models: Path | None = None,
+    by: str | None = None,
+    each_row: bool = False,
+    all_rows: bool = False,
+    catalog: Catalog | Path | None = None,
+    progress: Callable[[int], None] = lambda _: None,
+) -> ValidateAnswer:
+    """Predict every row of published tables that is specified enough, and say how far the predictions are from it.
+
+    Args:
+        kind: training, memory, collectives or kernels; all that there are, or those that a table is of, when it is left out.
+        table: a CSV of measurements in place of the shipped ones, in their columns or those of their sources.
+        models: a CSV of the shapes of models that the catalog does not have.
+        by: source, chip or strategy, to group the errors.
+        each_row: one record a row and quantity in place of the statistics.
+        all_rows: statistics over all rows that are predicted, also those that no headline rule keeps.
+        catalog: an open catalog, or a folder of entries to lay over the shipped one.
+        progress: called with the number of rows that are done.
+
+    Raises InputError, with the nearest valid choice, for anything that cannot be used.
+
+    """
+    opened = Catalog.of(catalog)
+    if by is not None and by not in GROUPINGS:
+        raise InputError.unknown("grouping", by, GROUPINGS)
+    if kind is not None:
+        asked: tuple[str, ...] = (kind,)
+        if table is not None and kind not in kinds.of_table(table):
+            raise InputError(
+                f"{str(table)[:200]!r} holds no {kind}: its columns are those of {' and '.join(kinds.of_table(table))}"
+            )
+    else:
+        asked = kinds.offered() if table is None else kinds.of_table(table)
+    found: dict[str, tuple[Outcome, ...]] = {}
+    done = 0
+    for name in asked:
+        rows = []
+        for one in kinds.outcomes(name, opened, table, models):
+            rows.append(one)
+            done += 1
+            progress(done)
+        found[name] = tuple(rows)
+    return ValidateAnswer(found, by, each_row, all_rows)
+
+
+def _record(one: Outcome) -> Record:
+    return {
+        "kind": one.kind,
+        "id": one.id,
+        "quantity": one.quantity,
+        "measured": one.measured,
+        "predicted": one.predicted,
+        "low": one.low,
+        "high": one.high,
+        "error": one.error,
+        "skipped": one.skipped or None,
+        "headline": one.headline,
+        "left_out": one.left_out or None,
+        "source": one.source,
+        "chip": one.chip,
+        "strategy": one.strategy,
+        "remark": one.remark or None,
+    }
+
+
+def _signed(share: float | None) -> str:
+    return human.UNKNOWN if share is None else f"{100 * share:+.1f}%"
+
+
+def _reasons(words: Iterable[str]) -> str:
+    counts = Counter(words)
+    told = [f"{reason} ({count:,})" for reason, count in counts.most_common(MOST_REASONS)]
+    more = sum(counts.values()) - sum(count for _, count in counts.most_common(MOST_REASONS))
+    return "; ".join([*told, *([f"others ({more:,})"] if more else [])])

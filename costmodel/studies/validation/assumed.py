@@ -1,0 +1,113 @@
+"""What is assumed where a source does not say, the same for all rows; the documentation and the answer print this table."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from costmodel.studies.validation.runs import PublishedRun
+
+ASSUMPTIONS_FILE = "published-runs"
+"""The numbers among them are in hardware/assumptions/published-runs.yaml."""
+
+
+class Assumption(NamedTuple):
+    """A field, what is taken where it is not stated, and what speaks for it."""
+
+    field: str
+    taken: str
+    because: str
+
+
+ASSUMED = (
+    Assumption(
+        "recomputation",
+        "none; full where the tensors would take more than 1.8 times the memory of the chip; every second product in torchtitan",
+        "published fast runs do not recompute fully: taking full for all is the worst choice tried; per-operation checkpointing is torchtitan's default",
+    ),
+    Assumption(
+        "sequence parallelism", "on where tp is 2 or more; off in code of before 2023", "Megatron-LM has it since 2022"
+    ),
+    Assumption(
+        "network",
+        "that of the chip's usual cluster: a NIC a chip of 100 Gbit/s with V100, 200 with A100, 400 with H100, H200, B200 and GB200, 800 with B300 and GB300",
+        "half or double moves the median by half a point",
+    ),
+    Assumption(
+        "micro-batch",
+        "1 with pipeline stages or eight and more sequences a replica, else all sequences of a replica",
+        "such rows are no headline rows",
+    ),
+    Assumption("chunks of a stage", "1, or 2 where an interleaved schedule is named", "the least that the words allow"),
+    Assumption(
+        "sharding",
+        "zero=1, and 0 in code of before 2023",
+        "the distributed optimizer is the default of Megatron-Bridge, NeMo and DeepSpeed",
+    ),
+    Assumption(
+        "precision", "bf16", "16 bits of either kind run at the same rate; where both are named, fp16 on A100 and V100"
+    ),
+    Assumption(
+        "attention",
+        "fused; unfused with dropout in plain Megatron-LM",
+        "its own kernels are unfused unless it is told otherwise, and exact readings of memory say the same of the runs that do not state it",
+    ),
+    Assumption(
+        "recomputation called selective",
+        "every second product in torchtitan; as HFU over MFU says where both are printed; else the attention",
+        "the defaults of torchtitan and Megatron-LM",
+    ),
+    Assumption(
+        "reduction of gradients",
+        "overlaps compute; not in code of before 2023",
+        "it does not matter much where steps are long",
+    ),
+    Assumption(
+        "placement",
+        "tp-cp-dp-pp on switches, the fastest on a TPU slice",
+        "the order in which Megatron-LM and torchtitan number ranks",
+    ),
+    Assumption(
+        "context parallelism",
+        "a ring in Megatron-LM, NeMo and torchtitan, all-gather elsewhere",
+        "Transformer Engine passes keys round; Llama 3 and MaxText gather them",
+    ),
+    Assumption("slice", "the standard one with that many chips", "what is scheduled when a number is asked for"),
+    Assumption("vocabulary", "51,200 entries", "GPT-2's, padded"),
+)
+
+RECIPES = (
+    (r"torchtitan", "torchtitan-fsdp2"),
+    (r"llm-foundry|composer", "llm-foundry"),
+    (r"maxtext|jax|pax|t5x", "maxtext"),
+    (r"megatron-deepspeed|^deepspeed", "deepspeed"),
+    (r"nanotron", "nanotron"),
+    (r"pytorch fsdp|metaseq", "torchtitan-fsdp2"),
+)
+"""The recipe of states by framework, the first that matches; others have that of Megatron-LM for their precision."""
+
+
+def recipe(run: PublishedRun, dtype: str) -> str | None:
+    """The recipe for what a framework stores; None for Megatron-LM's, the default on GPUs."""
+    name = next((name for pattern, name in RECIPES if re.search(pattern, run.framework, re.IGNORECASE)), None)
+    if name == "deepspeed":
+        return "deepspeed-zero1-fp16" if dtype == "fp16" else "deepspeed-bf16"
+    if name == "torchtitan-fsdp2" and "torchtitan" in run.framework.lower():
+        if (run.tp or 1) > 1:
+            return "torchtitan-fsdp2-loss-parallel"
+        # The loss is compiled in code of 2025 on: nothing tells it in a row but chips that were not there before.
+        return "torchtitan-fsdp2-compiled" if re.search(r"h200|b[23]00", run.chip) else name
+    return name
+
+
+_PLAIN_MEGATRON = re.compile(r"^megatron-lm(?!.*nemo)", re.IGNORECASE)
+
+
+def unfused(run: PublishedRun) -> bool:
+    """Whether the attention writes its scores to memory."""
+    return run.attention == "naive" or (not run.attention and _PLAIN_MEGATRON.search(run.framework) is not None)
+
+
+def dropout(run: PublishedRun) -> bool:
+    """Whether hidden features are dropped, as in the models that were trained with plain Megatron-LM."""
+    return _PLAIN_MEGATRON.search(run.framework) is not None

@@ -1,0 +1,61 @@
+"""The kinds of measurement that there are, each in a module of its own that is loaded when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Protocol, cast
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.errors import InputError
+from costmodel.studies.validation.outcome import Outcome
+from costmodel.studies.validation.rows import read_table
+
+NAMES = ("training", "memory", "collectives", "kernels")
+WITH_MODELS = ("training", "memory")
+"""Kinds whose rows name models, which `outcomes` takes a file of as its third argument."""
+
+
+class Kind(Protocol):
+    """What the module of a kind offers."""
+
+    def knows(self, columns: tuple[str, ...]) -> bool:
+        """Whether a table with these columns is of the kind."""
+
+    def outcomes(self, catalog: Catalog, table: Path | None = None) -> Iterator[Outcome]:
+        """What comes of each row of the table, or of the shipped ones."""
+
+
+def offered() -> tuple[str, ...]:
+    """The kinds that are there."""
+    return tuple(name for name in NAMES if find_spec(f"{__package__}.{name}") is not None)
+
+
+def module(name: str) -> Kind:
+    """The module of a kind; raises InputError with the nearest name where there is none."""
+    if name not in offered():
+        raise InputError.unknown("kind of measurement", name, offered())
+    return cast("Kind", import_module(f"{__package__}.{name}"))
+
+
+def of_table(table: Path) -> tuple[str, ...]:
+    """The kinds whose columns a table has; raises InputError where it has those of none."""
+    columns, _ = read_table(table)
+    found = tuple(name for name in offered() if module(name).knows(columns))
+    if not found:
+        raise InputError(
+            f"the columns of {str(table)[:200]!r} are those of no kind of measurement ({', '.join(offered())}): "
+            f"docs/reference/published-runs.md lists them"
+        )
+    return found
+
+
+def outcomes(name: str, catalog: Catalog, table: Path | None, models: Path | None) -> Iterator[Outcome]:
+    """What comes of each row of a kind."""
+    run = cast("Callable[..., Iterator[Outcome]]", module(name).outcomes)
+    return run(catalog, table, models) if name in WITH_MODELS else run(catalog, table)
+
+
+__all__ = ["NAMES", "module", "of_table", "offered", "outcomes"]

@@ -1,0 +1,99 @@
+"""Step times of published training runs beside the predicted ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from costmodel.catalog.catalog import Catalog
+from costmodel.errors import InputError
+from costmodel.studies.validation import runs
+from costmodel.studies.validation.assumed import unfused
+from costmodel.studies.validation.headline import left_out
+from costmodel.studies.validation.outcome import Outcome
+from costmodel.studies.validation.prepared import Prepared, Preparing
+from costmodel.studies.validation.rows import published
+from costmodel.studies.validation.runs import PublishedRun, Unread
+
+KIND = "training"
+QUANTITY = "step_time_s"
+SHORT_STEP_S = 1.0
+"""Steps under a second are often bound by what the equations leave out: launches, data, the host."""
+
+knows = runs.knows
+
+
+def outcomes(catalog: Catalog, table: Path | None = None, models: Path | None = None) -> Iterator[Outcome]:
+    """One outcome a row that has a step time, printed or from throughput or FLOPs; rows without one are skipped.
+
+    Raises InputError for a table or a file of models that cannot be read.
+    """
+    preparing = Preparing(catalog, models)
+    for run in runs.read_runs(table or published(KIND)):
+        yield _unread(run) if isinstance(run, Unread) else _outcome(run, preparing)
+
+
+def _unread(row: Unread) -> Outcome:
+    return Outcome(KIND, row.id, QUANTITY, row.step_time_s, skipped=row.reason, source=row.source, chip=row.chip)
+
+
+def _outcome(run: PublishedRun, preparing: Preparing) -> Outcome:
+    measured = run.step_time_s or run.throughput_step_time_s
+    chip = run.chip
+    reason, prepared = "", None
+    try:
+        chip = preparing.machines.chip(run.chip)
+        prepared = preparing.prepare(run)
+        if measured is None:
+            measured = time_from_flops(run, prepared.values)
+    except InputError as error:
+        reason = str(error)
+    if measured is None and not reason:
+        reason = "no step time is stated, and none follows from the FLOPs"
+    known = prepared if not reason else None
+    return Outcome(
+        KIND,
+        run.id,
+        QUANTITY,
+        measured,
+        predicted=known.values["step_time"] if known else None,
+        skipped=reason,
+        source=run.source,
+        chip=chip,
+        strategy=known.strategy if known else "",
+        left_out=left_out(run),
+        remark=remark(known) if known else "",
+    )
+
+
+def time_from_flops(run: PublishedRun, values: Mapping[str, Any]) -> float | None:
+    """Seconds of a step by a printed rate of FLOPs a chip, as its source counts them; None where that cannot be told."""
+    counted: Mapping[str, Callable[[], float]] = {
+        "full": lambda: values["chip_rate"],
+        "causal": lambda: values["mfu_causal"] * values["peak"],
+        "hardware": lambda: values["megatron_flops"] / (values["step_time"] * values["chips"]),
+    }
+    if run.flops_counted not in counted or not run.chip_tflops:
+        return None
+    work_of_a_chip = values["step_time"] * counted[run.flops_counted]()
+    return float(work_of_a_chip / (run.chip_tflops * 1e12))
+
+
+REMARKS: tuple[tuple[str, Callable[[Prepared], bool]], ...] = (
+    (
+        "a step of about a second: launches and the host are not counted",
+        lambda one: one.values["step_time"] < SHORT_STEP_S,
+    ),
+    ("attention is not fused, and is predicted as if it were", lambda one: unfused(one.run)),
+    ("gradients that nothing overlapped", lambda one: "dp-not-overlapped" in one.run.traits),
+    ("activations go to the host and back", lambda one: "offload" in one.run.traits),
+    ("FSDP in groups, predicted over all ranks", lambda one: bool(one.run.shard_group)),
+)
+"""What the equations leave out, the gravest first."""
+
+
+def remark(one: Prepared) -> str:
+    """What is likeliest to make this prediction a bad one."""
+    known = next((words for words, holds in REMARKS if holds(one)), "")
+    return known or (one.assumed[0] if one.assumed else "")

@@ -1,0 +1,174 @@
+"""What a training step of a model with experts obeys."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costmodel.catalog.counts import parameter_counts
+from costmodel.equations.axes import DISPATCH, EXPERT_OVERLAP, INNER_AXES, MATMUL
+from costmodel.equations.evaluation import STEPS, reported
+from costmodel.runtime import call
+from costmodel.search.workload import Routing
+from costmodel.studies.estimate import TIME_ITEMS
+from costmodel.symbolic import compile_math
+from tests.equations.training.drawn import cases, decoder, divisors, mixture, on
+
+few = settings(max_examples=settings.default.max_examples // 2)
+EXACT = 1e-12
+
+
+@st.composite
+def mixtures(draw, **limits):
+    """A dense case that keeps every rule, and experts in its layers that its ranks can share."""
+    case = draw(cases(most_tp=4, most_cp=2, **limits))
+    layout, model = case.layout, case.workload.model
+    etp = draw(st.sampled_from(divisors(layout.tp, 4)))
+    ep = draw(st.sampled_from(divisors(layout.tp * layout.cp * layout.dp // etp, 8)))
+    experts = ep * draw(st.integers(1, 4))
+    per_token = draw(st.integers(1, min(experts, 4)))
+    shared = draw(st.integers(0, 1))
+    first = draw(st.integers(0, model.layers - 1))
+    sizes = {
+        name: getattr(model, name) for name in ("layers", "hidden_size", "ffn_size", "heads", "kv_heads", "head_size")
+    }
+    held = mixture(
+        experts, per_token, etp * 64 * draw(st.integers(1, 8)), shared, first, gated_ffn=model.gated_ffn, **sizes
+    )
+    if shared:
+        held = replace(held, experts=replace(held.experts, shared_ffn_size=layout.tp * 64))
+    changed = case.laid(
+        ep=ep,
+        etp=etp,
+        sequence_parallel=layout.tp > 1,
+        ep_overlap=draw(st.sampled_from(EXPERT_OVERLAP)),
+        dispatch=draw(st.sampled_from(DISPATCH)),
+    )
+    return changed.on(model=held)
+
+
+@few
+@given(mixtures())
+def test_a_drawn_case_is_legal_and_its_items_add_up(case):
+    found = case()
+    assert [name for name in found if name.startswith("rule_") and found[name] != 1] == []
+    assert sum(found[f"time_{item}"] for item in TIME_ITEMS) == pytest.approx(found["step_time"], rel=EXACT)
+    assert 0 < found["step_time"] < float("inf")
+    assert min(found[f"time_{item}"] for item in TIME_ITEMS) >= 0
+
+
+@few
+@given(mixtures())
+def test_all_ranks_together_hold_every_weight_as_often_as_it_is_copied(case):
+    """Routed experts once for each of their replicas; one stage, where no table is copied between stages."""
+    one = case.laid(pp=1, virtual_stages=1, schedule="1f1b", dp=case.layout.dp * case.layout.pp)
+    found, layout = one(), one.layout
+    counts = parameter_counts(one.workload.model)
+    ranks = layout.tp * layout.cp * layout.dp
+    replicas = ranks / (layout.ep * layout.etp)
+    assert found["stage_experts"][0] * ranks == pytest.approx(counts["routed_expert_parameters"] * replicas, rel=EXACT)
+    if layout.tp == 1:
+        padding = (found["padded_vocabulary"] - one.workload.model.vocabulary) * one.workload.model.hidden_size
+        tables = 1 if one.workload.model.tied_embeddings else 2
+        held = counts["parameters"] - counts["routed_expert_parameters"] + tables * padding
+        assert found["stage_parameters"][0] == pytest.approx(held, rel=EXACT)
+
+
+@few
+@given(mixtures(), st.floats(1, 4))
+def test_a_busier_rank_takes_longer_and_keeps_more(case, imbalance):
+    skewed = case.on(routing=Routing(imbalance=imbalance))()
+    even = case()
+    assert skewed["step_time"] >= even["step_time"] * (1 - EXACT)
+    assert skewed["allocated"] >= even["allocated"] * (1 - EXACT)
+    dropped = case.on(routing=Routing(imbalance=imbalance, capacity=1))()
+    assert dropped["step_time"] == pytest.approx(even["step_time"], rel=EXACT)
+
+
+@few
+@given(mixtures())
+def test_what_shows_of_the_exchanges_lies_between_nothing_and_all(case):
+    found = case()
+    assert 0 <= found["time_ep"] <= found["total_ep"] * (1 + EXACT)
+    alone = case.laid(ep_overlap="none")()
+    assert alone["time_ep"] == pytest.approx(alone["total_ep"], rel=EXACT)
+    assert found["step_time"] <= alone["step_time"] * (1 + EXACT)
+
+
+@few
+@given(mixtures())
+def test_eight_bits_on_the_way_there_take_no_longer(case):
+    narrow = case.on(routing=Routing(dispatch_dtype="fp8"))()
+    assert narrow["total_ep"] <= case()["total_ep"] * (1 + EXACT)
+
+
+@pytest.mark.parametrize("layout", ["", "tp=4", "tp=2 pp=2", "zero=3"])
+def test_one_expert_is_a_dense_feed_forward_but_for_the_router(layout):
+    """With etp = tp, no traffic of sorting and rows that fill whole tiles: the same products, weights and bytes."""
+    size = 4096
+    dense = on(decoder(ffn_size=size), "dgx-h100:8", layout, 1024, 8)
+    tp = dense.layout.tp
+    one = on(mixture(1, 1, size, ffn_size=size), "dgx-h100:8", layout, 1024, 8).laid(etp=tp)
+    plain = {
+        "row_bytes": 0,
+        "sorted_token_bytes": 0,
+        "expert_traffic_factor": dense.inputs["elementwise_traffic_factor"],
+    }
+    found, wanted = one(**plain, router_bytes=0, row_copies=0, fused_row_copies=0), dense()
+    router = 1024 * 1
+    layers = max(wanted["stage_layers"])
+    assert max(found["stage_experts"]) + max(found["stage_parameters"]) - layers * router == max(
+        wanted["stage_parameters"]
+    )
+    passes = found["layer_passes"]
+    routing = sum(row[MATMUL.labels.index("router")] for row in found["taken"])
+    assert found["time_matmul"] - passes * routing == pytest.approx(wanted["time_matmul"], rel=1e-9)
+    assert found["time_elementwise"] == pytest.approx(wanted["time_elementwise"], rel=1e-3)
+    assert found["memory_activations"] == pytest.approx(wanted["memory_activations"], rel=1e-9)
+
+
+@cache
+def whole(fabric):
+    """The equations of any model on a kind of machine, as code, and the names of what is reported."""
+    system = STEPS[fabric].system
+    return compile_math(system, reported(system), looped=INNER_AXES), frozenset(reported(system))
+
+
+@few
+@given(cases(most_cp=2))
+def test_what_is_known_of_dense_models_beforehand_changes_no_number(case):
+    """The equations in which there are no experts are the general ones with none."""
+    general, names = whole(case.workload.machine.fabric)
+    found = call(general, case.inputs)
+    for name, value in case().items():
+        if name in names:
+            assert np.allclose(found[name], value, rtol=EXACT, atol=0), name
+
+
+@pytest.mark.parametrize(
+    ("on_", "layout", "members"),
+    [
+        ("h800-cluster:2048", "tp=1 pp=16 dp=128 ep=64", (8, 1)),  # eight members a node; its two replicas apart
+        ("dgx-h100:128", "tp=2 pp=1 dp=64 ep=32 etp=2 zero=1", (4, 1)),
+        ("dgx-h100:128", "tp=8 pp=1 dp=16 ep=8 etp=1 zero=1", (8, 1)),
+        ("dgx-h100:128", "tp=4 pp=1 dp=32 ep=2 etp=1 zero=1", (2, 4)),
+    ],
+)
+def test_experts_lie_on_the_inner_ranks_of_a_stage(on_, layout, members):
+    """Megatron-core's order etp-ep-edp, counted on lists of ranks."""
+    found = on(mixture(64, 8, 1024, layers=16), on_, layout, 1024, 4096)()
+    assert (found["domain_ep"], found["domain_experts"]) == members
+
+
+def test_dispatch_of_deepseek_v3_by_expert_and_node():
+    """4,096 tokens to 8 of 256 experts on 64 ranks in 8 nodes, at most 4 of them: at one byte a feature 231 MB to experts, of
+    which seven in eight leave the node; by node 3.18 copies leave instead of 7."""
+    case = on("deepseek-v3", "h800-cluster:1024", "tp=1 pp=1 dp=1024 ep=64", 4096, 1024)
+    found = case.on(routing=Routing(dispatch_dtype="fp8"))()
+    sent = 4096 * 8 * 7168
+    assert found["tokens_there_sent_routed_per_expert"] == pytest.approx(sent * 63 / 64)
+    assert found["tokens_there_sent_routed_per_expert_off_node"] == pytest.approx(sent * 7 / 8)
+    assert found["tokens_there_sent_routed_per_node_off_node"] / (4096 * 7168) == pytest.approx(3.18, abs=0.01)
