@@ -326,7 +326,8 @@ def _model_inputs(model: Any, sequence_length: int | str | None, catalog: Catalo
 
     shape = resolve_model(model, catalog) if isinstance(model, str) else model
     length = sequence_length or int(catalog.assumptions("workload")["sequence_length"].value)
-    inputs = equation_inputs(shape) | {"sequence_length": parse_count(str(length), "sequence length")}
+    tokens = parse_count(str(length), "sequence length")
+    inputs = equation_inputs(shape) | {"sequence_length": tokens, "document_length": tokens}
     note = f"sequences of {inputs['sequence_length']:,} tokens, where that matters"
     return 0, inputs, shape.name, (note,)
 

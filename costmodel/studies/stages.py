@@ -37,8 +37,10 @@ class StageMemory:
     stage: str
     layers: float
     in_flight: float
-    phases: Mapping[str, Breakdown]
-    allocated: Mapping[str, float]
+    phases: tuple[Breakdown, ...]
+    """In the order of `PHASES`."""
+    allocated: Breakdown
+    """By phase."""
 
     @property
     def fullest(self) -> str:
@@ -53,7 +55,8 @@ class StageMemory:
             "in_flight": self.in_flight,
             "fullest_phase": self.fullest,
             "phases": {
-                phase: {"allocated_bytes": self.allocated[phase], **items} for phase, items in self.phases.items()
+                phase: {"allocated_bytes": self.allocated[phase], **items}
+                for phase, items in zip(PHASES, self.phases, strict=True)
             },
         }
 
@@ -66,8 +69,8 @@ def stage_memory(values: Mapping[str, Any]) -> tuple[StageMemory, ...]:
 
 
 def _stage(values: Mapping[str, Any], stage: int, name: str) -> StageMemory:
-    phases = {}
-    for number, phase in enumerate(PHASES):
+    phases = []
+    for number in range(len(PHASES)):
         at = {"stage": stage, "phase": number}
         items = {}
         for item, (_, axes) in ITEMS.items():
@@ -75,13 +78,13 @@ def _stage(values: Mapping[str, Any], stage: int, name: str) -> StageMemory:
             for axis in axes:
                 found = found[at[axis]]
             items[f"{item}_bytes"] = found
-        phases[phase] = Breakdown(items)
+        phases.append(Breakdown(items))
     return StageMemory(
         name,
         values["stage_layers"][stage],
         values["in_flight"][stage],
-        phases,
-        {phase: values["phase_allocated"][stage][number] for number, phase in enumerate(PHASES)},
+        tuple(phases),
+        Breakdown({phase: values["phase_allocated"][stage][number] for number, phase in enumerate(PHASES)}),
     )
 
 
@@ -92,7 +95,7 @@ def stages_table(stages: Sequence[StageMemory]) -> Table:
         layers = f"{stage.layers:g} layer{'' if stage.layers == 1 else 's'}, {stage.in_flight:.3g} in flight"
         rows.append((f"{stage.stage}: {layers}", *("" for _ in PHASES)))
         for item, (label, _) in ITEMS.items():
-            sizes = [stage.phases[phase][f"{item}_bytes"] for phase in PHASES]
+            sizes = [items[f"{item}_bytes"] for items in stage.phases]
             if any(sizes):
                 rows.append((f"  {label}", *(human.size(size) if size else "" for size in sizes)))
         rows.append(("  allocated", *(human.size(stage.allocated[phase]) for phase in PHASES)))

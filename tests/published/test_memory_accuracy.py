@@ -36,13 +36,9 @@ def torchtitan(one):
     [
         ("Megatron-LM, exact", dense_goldens, 100, 0.02, 0.07),
         ("zero-bubble", lambda one: one.source == "zero-bubble2024", 36, 0.012, 0.03),
-        (
-            "torchtitan without pipelines",
-            lambda one: one.source == "torchtitan" and "pp" not in one.strategy,
-            10,
-            0.06,
-            0.14,
-        ),
+        ("torchtitan, no pipelines", lambda one: torchtitan(one) and "b200" not in one.chip, 10, 0.04, 0.08),
+        # The compiler of 2025 keeps less on B200 than per-operation checkpointing says: 6 to 15 % high.
+        ("torchtitan on B200", lambda one: torchtitan(one) and "b200" in one.chip, 6, 0.12, 0.16),
     ],
 )
 def test_peaks(what, kept, least, most_median, most_p90):

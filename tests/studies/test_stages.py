@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 
 from costmodel.errors import InputError
-from costmodel.studies.stages import stage_memory
+from costmodel.studies.stages import PHASES, stage_memory
 from costmodel.studies.train import train
 from tests.equations.training.drawn import CATALOG, cases
 
@@ -19,7 +19,7 @@ def test_items_add_up_in_every_phase_and_the_fullest_is_the_peak(case):
     found = stage_memory(values)
     assert len(found) == min(case.layout.pp, 3) - (case.layout.pp > 2 and values["stage_layers"][1] == 0)
     for stage in found:
-        for phase, items in stage.phases.items():
+        for phase, items in zip(PHASES, stage.phases, strict=True):
             assert sum(items.values()) + values["workspace_bytes"] == pytest.approx(stage.allocated[phase])
             assert min(items.values()) >= 0
     assert max(stage.allocated[stage.fullest] for stage in found) == values["allocated"]
@@ -49,7 +49,7 @@ def test_scripts_get_every_stage():
 def test_a_loss_in_chunks_takes_less_memory_and_no_other_item():
     """Eight pieces: an eighth of six bytes a logit; what the final norm reads and writes stays."""
     whole, chunked = (answer("zero=1 recompute=full", loss_chunks=chunks).estimates[0] for chunks in (1, 8))
-    before, after = (found.stages[0].phases["loss"] for found in (whole, chunked))
+    before, after = (found.stages[0].phases[PHASES.index("loss")] for found in (whole, chunked))
     norm = 2 * 4096 * 4096 * 2
     assert before["logits_bytes"] - norm == pytest.approx(8 * (after["logits_bytes"] - norm))
     assert {**before, "logits_bytes": 0} == {**after, "logits_bytes": 0}
@@ -77,7 +77,10 @@ def test_documents_and_chunks_are_checked():
 def test_fsdp_keeps_a_stage_gathered_in_the_pipelines_of_torchtitan():
     """Two bytes a weight of the stage, four a gradient, where another recipe gathers two layers and scatters each."""
     sizes = [
-        answer("tp=2 pp=4 zero=3", recipe=recipe).estimates[0].stages[0].phases["backward"]["gathered_bytes"]
+        answer("tp=2 pp=4 zero=3", recipe=recipe)
+        .estimates[0]
+        .stages[0]
+        .phases[PHASES.index("backward")]["gathered_bytes"]
         for recipe in ("torchtitan-fsdp2", "llm-foundry")
     ]
     layer, table = 218_112_000 / 2, 128_256 * 4096 / 2
