@@ -41,7 +41,13 @@ def measure(model: str, on: str, sequences: int, all_levels: bool, repeats: int)
         model, parse_machine(on, 1, catalog), catalog, sequence_length=None, batch=sequences, tokens=None, dtype=None
     )
     workload = replace(question.workload, global_batch=sequences)
-    tried = candidates(workload.model.layers, sequences, workload.sequence_length, experts=workload.routed_experts)
+    tried = candidates(
+        workload.model.layers,
+        sequences,
+        workload.sequence_length,
+        experts=workload.routed_experts,
+        shards=workload.shards,
+    )
     seconds = []
     for _ in range(repeats):
         start = perf_counter()

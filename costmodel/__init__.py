@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from costmodel.studies.collective import collective
     from costmodel.studies.explain import explain
     from costmodel.studies.hardware import check_catalog, list_hardware, show_hardware
+    from costmodel.studies.kernel import kernel
+    from costmodel.studies.launches import launch
     from costmodel.studies.models import list_models, show_model
     from costmodel.studies.plan import plan
     from costmodel.studies.timings import Routing
@@ -34,6 +36,8 @@ _HOMES = {
     "check_catalog": "costmodel.studies.hardware",
     "collective": "costmodel.studies.collective",
     "explain": "costmodel.studies.explain",
+    "kernel": "costmodel.studies.kernel",
+    "launch": "costmodel.studies.launches",
     "list_hardware": "costmodel.studies.hardware",
     "list_models": "costmodel.studies.models",
     "plan": "costmodel.studies.plan",
@@ -52,6 +56,8 @@ __all__ = [
     "check_catalog",
     "collective",
     "explain",
+    "kernel",
+    "launch",
     "list_hardware",
     "list_models",
     "plan",

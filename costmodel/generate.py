@@ -85,6 +85,39 @@ def overlay_math() -> str:
     )
 
 
+def kernels_math() -> str:
+    """Single kernels on one chip; those of `_time` give the time alone, for tables of measured ones."""
+    from costmodel.equations.kernels import fused_attention as attention
+    from costmodel.equations.kernels.experts import ExpertBlock
+    from costmodel.equations.kernels.gemm import Gemm
+    from costmodel.equations.kernels.interval import Attained, KernelInterval, TypicalUnit
+    from costmodel.equations.kernels.launch import LaunchChain
+    from costmodel.equations.kernels.mainloop import BankConflicts, MainLoop
+    from costmodel.equations.kernels.streams import Stream
+    from costmodel.equations.kernels.systolic import SystolicGemm
+    from costmodel.equations.kernels.tiles import KERNEL_AXES
+
+    chapters = {
+        "matmul": Gemm,
+        "systolic_matmul": SystolicGemm,
+        "main_loop": MainLoop,
+        "bank_conflicts": BankConflicts,
+        "prefill": attention.PrefillAttention,
+        "decode": attention.DecodeAttention,
+        "backward": attention.BackwardAttention,
+        "forward_backward": attention.ForwardBackward,
+        "experts": ExpertBlock,
+        "stream": Stream,
+        "launches": LaunchChain,
+        "interval": KernelInterval,
+        "attained": Attained,
+        "typical_unit": TypicalUnit,
+    }
+    functions = {name: (chapter.system, list(chapter.system.equations)) for name, chapter in chapters.items()}
+    functions |= {"matmul_time": (Gemm.system, ["time"])}
+    return math_module("Single kernels on one chip.", functions, KERNEL_AXES)
+
+
 def training_math(kind: str) -> str:
     """One training step on one kind of machine, every quantity that is reported."""
     from costmodel.equations.axes import INNER_AXES
@@ -172,9 +205,10 @@ def labels() -> str:
     from costmodel.equations.axes import PRODUCT_AXES
     from costmodel.equations.collectives.rates import Rates
     from costmodel.equations.evaluation import STEPS
+    from costmodel.equations.kernels.streams import Stream
     from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED
 
-    systems = [*(step.system for step in STEPS.values()), Rates.system]
+    systems = [*(step.system for step in STEPS.values()), Rates.system, Stream.system]
     choices = {e.name: e.labels for system in systems for e in system.inputs() if e.labels}
     rows = {axis.name: axis.labels for axis in PRODUCT_AXES if axis.labels}
     meaning = "The labels of choices, which enter the equations by their numbers, of the rows of axes, and of families of schedules."
@@ -189,10 +223,11 @@ def equations_reference() -> str:
     """Every equation of the model, file by file."""
     from costmodel import equations
     from costmodel.equations.axes import PRODUCT_AXES
+    from costmodel.equations.kernels.tiles import KERNEL_AXES
 
     names = sorted(found.name for found in walk_packages(equations.__path__, "costmodel.equations."))
     modules = [module for module in map(import_module, names) if chapters(module)]
-    labels = {axis.name: axis.labels for axis in PRODUCT_AXES if axis.labels}
+    labels = {axis.name: axis.labels for axis in (*PRODUCT_AXES, *KERNEL_AXES) if axis.labels}
     intro = (
         "# Equations\n\nWritten by `python -m costmodel.generate` from the chapters in costmodel/equations. A chapter may "
         "hold others as parts; their quantities carry the part's name in front. `costmodel explain` shows the tree under "
@@ -208,6 +243,7 @@ TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/group_on_switches_math.py": lambda: group_math("switches"),
     "costmodel/generated/group_on_torus_math.py": lambda: group_math("torus"),
     "costmodel/generated/economics_math.py": economics_math,
+    "costmodel/generated/kernels_math.py": kernels_math,
     "costmodel/generated/labels.py": labels,
     "costmodel/generated/overlay_math.py": overlay_math,
     "costmodel/generated/parameters_math.py": parameters_math,

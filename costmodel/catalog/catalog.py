@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from costmodel.catalog.entries import Chip, Cluster, Link, Number
+from costmodel.catalog.entries import Chip, Cluster, Kernels, Link, Number
 from costmodel.catalog.facts import constant
 from costmodel.catalog.reader import LARGEST_FILE, Block, read
 from costmodel.errors import CatalogError, InputError
@@ -20,7 +20,7 @@ from costmodel.errors import CatalogError, InputError
 ENVIRONMENT = "COSTMODEL_CATALOG"
 KINDS = ("clusters", "chips", "links")
 CONSTANTS = ("assumptions", "recipes")
-FOLDERS = (*KINDS, *CONSTANTS, "models")
+FOLDERS = (*KINDS, *CONSTANTS, "kernels", "models")
 """Where a catalog keeps its entries, NAME.yaml."""
 _APART = (Path("sources.yaml"), Path("models/standard/rule.yaml"))
 _NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
@@ -100,6 +100,7 @@ class Catalog:
     def __init__(self, shipped_hardware: Path, shipped_models: Path, extra: Path | None = None) -> None:
         self.shipped_hardware, self.shipped_models, self.extra = shipped_hardware, shipped_models, extra
         self._entries: dict[tuple[str, Path], Chip | Link | Cluster] = {}
+        self._kernels: dict[Path, Kernels] = {}
 
     @classmethod
     def open(cls, extra: Path | None = None) -> Catalog:
@@ -140,6 +141,20 @@ class Catalog:
 
         return self._entry("clusters", name, cluster)
 
+    def kernels(self, chip: str) -> Kernels:
+        """The constants of the kernels measured on the chip of that canonical name; none where it has no file of them."""
+        from costmodel.catalog.kernels import kernels
+
+        paths = [folder / f"{chip}.yaml" for folder in self.shelf("kernels").folders]
+        present = next((path for path in paths if path.is_file()), None)
+        if present is None:
+            return Kernels(chip)
+        if present not in self._kernels:
+            block = self.read(present)
+            check_names(block, block.text("name"), (), present)
+            self._kernels[present] = kernels(block)
+        return self._kernels[present]
+
     def names(self, kind: str) -> tuple[str, ...]:
         """The canonical names of all `chips`, `links`, `clusters`, `assumptions`, `recipes` or `models`."""
         return self.shelf(kind).names()
@@ -164,7 +179,9 @@ class Catalog:
 
     def shelf(self, kind: str) -> Shelf:
         """The files of a kind; raises InputError when `kind` is none."""
-        roots = {"models": self.shipped_models} | {k: self.shipped_hardware / k for k in (*KINDS, *CONSTANTS)}
+        roots = {"models": self.shipped_models} | {
+            k: self.shipped_hardware / k for k in (*KINDS, *CONSTANTS, "kernels")
+        }
         if kind not in roots:
             raise InputError.unknown("kind of entry", kind, roots)
         folders = (roots[kind],) if self.extra is None else (self.extra / kind, roots[kind])

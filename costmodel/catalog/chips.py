@@ -71,15 +71,12 @@ ATTAINABLE = {
     "matmul_fp4": _SHARE,
     "memory_bandwidth": _SHARE,
     "sustained": _SHARE,
-    # The matmul kernel: shares of peak and bandwidth inside it, its start, operand bandwidth of a unit, cost of split K.
+    # Kernels, and the start of one: where `kernels` holds none that were measured, and for the traffic of a training step.
     "kernel_matmul": _SHARE,
     "kernel_matmul_fp8": _SHARE,
     "kernel_matmul_fp4": _SHARE,
     "kernel_memory_bandwidth": _SHARE,
     "kernel_start": _LATENCY,
-    "kernel_unit_bandwidth": ("bytes per second", 1e9, 1e13),
-    "kernel_split_start": _LATENCY,
-    "kernel_wave_fill": _LATENCY,
     # The fused attention kernel: share of peak of its matrix part, and exponentials per second.
     "attention_matmul": _SHARE,
     "attention_exponentials": ("events per second", 1e10, 1e15),

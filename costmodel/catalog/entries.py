@@ -69,6 +69,15 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True)
+class Kernels:
+    """The constants of kernels that were measured on a chip, or in `kernels_of` the sister chip whose constants stand for them."""
+
+    chip: str
+    kernels: Mapping[str, Mapping[str, Number]] = field(default_factory=dict)
+    kernels_of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Overlay:
     """What lies between the payload and the wire of a link into a network.
 

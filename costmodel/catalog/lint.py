@@ -135,6 +135,9 @@ def _entry_problems(catalog: Catalog, kind: str, path: Path) -> Iterator[Problem
         check_names(block, block.text("name"), (), path)
         yield from _sources(catalog, dict(read_assumptions(block)))
         return
+    if kind == "kernels":
+        yield from _kernels(catalog, path)
+        return
     entry = load(catalog, kind, path.stem)
     yield from _sources(catalog, facts_of(entry))
     if isinstance(entry, Chip):
@@ -144,6 +147,17 @@ def _entry_problems(catalog: Catalog, kind: str, path: Path) -> Iterator[Problem
         yield from _overlay(catalog, entry, path)
     else:
         yield from _cluster(catalog, entry, path)
+
+
+def _kernels(catalog: Catalog, path: Path) -> Iterator[Problem]:
+    """A chip that is not there, or a sister that has no kernels of its own."""
+    found, block = catalog.kernels(path.stem), catalog.read(path)
+    for held in found.kernels.values():
+        yield from _sources(catalog, dict(held))
+    if message := _missing(catalog, "chips", found.chip):
+        yield _from_error(block.error(message, "name"))
+    if found.kernels_of and not catalog.kernels(found.kernels_of).kernels:
+        yield _from_error(block.error(f"{found.kernels_of[:60]} has no kernels of its own", "kernels_of"))
 
 
 def _model(catalog: Catalog, path: Path) -> Iterator[Problem]:

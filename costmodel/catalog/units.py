@@ -131,3 +131,29 @@ def _whole(number: tuple[int, int], factor: int, text: str, what: str, unit: str
     if value > _LARGEST:
         raise InputError(f"{what} {text!r} is larger than 2**63")
     return value
+
+
+def parse_measure(text: str, si: str, what: str) -> float:
+    """A number of 0 or more with a unit of the quantity that `si` is the base unit of: `2.2 s`, `50GB/s`, `420TFLOP/s`, `16M`.
+
+    The base unit is meant where none is given; a count takes the suffixes of `parse_count`. Raises InputError for anything else.
+    """
+    units = next((units for base, units in QUANTITIES.values() if si and base == si), {})
+    prefixes = {"": 1, **_DECIMAL, **_BINARY, **({} if si else {"K": 1000, "B": 10**9})}
+    factors = units or {f"{prefix}{si}": float(factor) for prefix, factor in prefixes.items()}
+    example = f"a number such as {f'2.5 {si}' if si else '16M or 0.5'}"
+    amount, _, per = text.strip().partition(" 1/")
+    zero = re.fullmatch(r"\+?(?:0+\.?0*|\.0+)\s*(?P<unit>[^\d.\s].*)?", amount)
+    number, unit = ((0, 1), zero["unit"] or "") if zero else _split(amount, what, example)
+    unit = f"1/{per}" if per and not unit else unit
+    if unit and unit not in factors:
+        raise InputError(f"{what} {text!r} has the unit {unit!r}: {_choices(unit, si, factors)}")
+    value = number[0] / number[1] * (factors[unit] if unit else 1)
+    if not value < float("inf"):
+        raise InputError(f"{what} {text!r} is out of range: give {example}")
+    return value
+
+
+def _choices(unit: str, si: str, factors: dict[str, float]) -> str:
+    quantity = next((quantity for quantity, (base, _) in QUANTITIES.items() if si and base == si), "")
+    return unit_hint(unit, quantity) if quantity else f"write one of {', '.join(filter(None, factors))}"

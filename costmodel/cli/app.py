@@ -13,10 +13,13 @@ from typer.core import TyperCommand, TyperGroup
 from costmodel.errors import InputError
 from costmodel.version import __version__
 
-COMMANDS: tuple[str, ...] = ("plan", "train", "collective", "explain", "validate", "hardware", "models", "catalog")
+COMMANDS: tuple[str, ...] = (
+    *("plan", "train", "collective", "kernel", "explain"),
+    *("validate", "hardware", "models", "catalog"),
+)
 """Modules of this package, one a command, each with its Typer app `app`."""
 
-SUMMARY = """What a training run or a collective costs on a TPU or GPU cluster, before you rent it.
+SUMMARY = """What a training run, a collective or a kernel costs on a TPU or GPU cluster, before you rent it.
 
 Exit codes: 0 answered, 1 it does not fit or a check failed, 2 bad input, 3 internal error."""
 

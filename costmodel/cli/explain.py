@@ -26,6 +26,7 @@ QUANTITY = (
         "explain collective.all_reduce --size 1GiB --on dgx-h100:64x8 --depth 3",
         "explain step_time llama-3.1-405b --on dgx-h100:16384 --batch 16M --only nic_bandwidth",
         "explain product_time llama-3-70b --on tpu-v5p:8x8x8 --row matmul=ffn_in",
+        "explain mfu llama-2-7b --on dgx-a100:8 --seq 4096 --batch 16 --set step_time=2.2s",
     ),
 )
 @answering
@@ -56,6 +57,14 @@ def explain(
         list[str] | None,
         typer.Option("--only", metavar="NAME", help="Instead: the quantity as an expression of these alone."),
     ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A number in place of the answer's, such as step_time=2.2s or nic_bandwidth=100GB/s; repeat it for more.",
+        ),
+    ] = None,
     latex: Annotated[bool, typer.Option("--latex", help="Formulas as LaTeX (amsmath).")] = False,
 ) -> Answer:
     """The formula of a quantity, with the numbers of an answer."""
@@ -64,12 +73,6 @@ def explain(
 
     if quantity is None:
         return quantities()
-    rows = {}
-    for text in row or []:
-        axis, equals, label = text.partition("=")
-        if not equals:
-            raise InputError(f"--row {text[:40]!r} is not AXIS=LABEL, such as matmul=ffn_in")
-        rows[axis.strip()] = label.strip()
     return study(
         quantity,
         model,
@@ -85,8 +88,22 @@ def explain(
         axes=axes,
         stride=stride,
         depth=depth,
-        rows=rows,
+        rows=_pairs("--row", row, "AXIS=LABEL, such as matmul=ffn_in"),
         only=only or [],
+        values=_pairs("--set", set_, "NAME=VALUE, such as step_time=2.2s"),
         form="latex" if latex else "text",
         catalog=catalog,
     )
+
+
+def _pairs(option: str, texts: list[str] | None, expected: str) -> dict[str, str]:
+    """What is on either side of the equals signs; raises InputError for a text without one and for a name given twice."""
+    found: dict[str, str] = {}
+    for text in texts or []:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise InputError(f"{option} {text[:40]!r} is not {expected}")
+        if name in found:
+            raise InputError(f"{option} {name[:40]} is given twice")
+        found[name] = value
+    return found

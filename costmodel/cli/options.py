@@ -81,7 +81,8 @@ Tokens = Annotated[
 Dtype = Annotated[str | None, typer.Option("--dtype", metavar="NAME", help="bf16 or fp16; default: what the chip has.")]
 RECIPES = (
     *("megatron-bf16", "megatron-bf16-fused-loss", "megatron-fp16", "megatron-precision-aware"),
-    *("megatron-precision-aware-bf16-moments", "deepspeed-zero1-fp16", "deepspeed-bf16", "nanotron"),
+    *("megatron-precision-aware-bf16-moments", "deepspeed-zero1-fp16", "deepspeed-zero3", "deepspeed-bf16"),
+    "nanotron",
     *("torchtitan-fsdp2", "torchtitan-fsdp2-compiled", "torchtitan-fsdp2-loss-parallel", "llm-foundry", "maxtext"),
     *("pure-bf16", "adamw-8bit"),
     *("sgd", "adafactor", "muon"),

@@ -24,6 +24,8 @@ class Groups:
     gradients_of_layer: View
     weights_of_stage: View
     gradients_of_stage: View
+    shares_of_stage: View
+    scattered_of_stage: View
     along_pp: View
     tokens_there: View
     tokens_back: View
@@ -32,6 +34,8 @@ class Groups:
     expert_gradients_of_layer: View
     experts_of_stage: View
     expert_gradients_of_stage: View
+    expert_shares_of_stage: View
+    scattered_experts_of_stage: View
 
 
 def communicating(experts: Expression, groups: Groups) -> Any:
@@ -61,8 +65,9 @@ def communicating(experts: Expression, groups: Groups) -> Any:
         ),
         dp_all_gather=both(groups.weights_of_stage.all_gather, groups.experts_of_stage.all_gather),
         dp_reduce_scatter=both(
-            groups.gradients_of_stage.reduce_scatter, groups.expert_gradients_of_stage.reduce_scatter
+            groups.scattered_of_stage.reduce_scatter, groups.scattered_experts_of_stage.reduce_scatter
         ),
+        dp_across=both(groups.shares_of_stage.all_reduce, groups.expert_shares_of_stage.all_reduce),
         dp_all_reduce=both(groups.gradients_of_stage.all_reduce, groups.expert_gradients_of_stage.all_reduce),
         pp_send=groups.along_pp.send_recv,
         ep_dispatch=groups.tokens_there.exchange,

@@ -68,6 +68,7 @@ class Step(Chapter):
     dp_scatter_layer = given(seconds, "reduce-scatter of one layer's gradients over the ranks that share weights")
     dp_all_gather = given(seconds, "all-gather of a stage's weights over the ranks that share weights")
     dp_reduce_scatter = given(seconds, "reduce-scatter of a stage's gradients over the ranks that share weights")
+    dp_across = given(seconds, "all-reduce of a rank's share of a stage's gradients among groups that share them")
     dp_all_reduce = given(seconds, "all-reduce of a stage's gradients over the ranks that share weights")
     pp_send = given(seconds, "one message between neighbouring stages")
 
@@ -252,6 +253,7 @@ class Step(Chapter):
         all_reduce=dp_all_reduce,
         reduce_scatter=dp_reduce_scatter,
         all_gather=dp_all_gather,
+        across=dp_across,
         forward_compute=mean_layers * layer_forward,
         backward_compute=mean_layers * layer_backward,
         wire_factor=dp_wire_factor,

@@ -21,6 +21,21 @@ from costmodel.symbolic import (
 )
 
 
+class SharedOnSwitches(Chapter):
+    """Ranks with the same weights, of which neighbours share what is shared."""
+
+    ranks = given(count, "ranks with the same weights")
+    domain = given(count, "of these, in one fast domain")
+    unit = given(count, "of these, in one scalable unit")
+    sharing = given(count, "neighbours that share")
+
+    groups = equation(count, ranks / sharing, "groups that share")
+    domain_sharing = equation(count, smallest(sharing, domain), "neighbours that share in one fast domain")
+    domain_groups = equation(count, largest(domain / sharing, 1), "groups that share in one fast domain")
+    unit_sharing = equation(count, smallest(sharing, unit), "neighbours that share in one scalable unit")
+    unit_groups = equation(count, largest(unit / sharing, 1), "groups that share in one scalable unit")
+
+
 class OnSwitches(Chapter):
     """A step on chips behind switches: NVLink domains, scalable units, a spine."""
 
@@ -83,30 +98,22 @@ class OnSwitches(Chapter):
     gathered_kv_gradient = part(SwitchGroup, n=cp, m=domain_cp, u=unit_cp, S=context.gathered_kv_gradient)
     heads_in = part(SwitchGroup, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_in)
     heads_out = part(SwitchGroup, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_out)
-    weights_of_layer = part(
-        SwitchGroup,
-        n=replicas,
-        m=domain_replicas,
-        u=unit_replicas,
-        S=layout.layer_parameters * layout.element_size,
+    # Ranks with the same weights share them in groups of neighbours, and groups sum their shares.
+    sharing = part(
+        SharedOnSwitches, ranks=replicas, domain=domain_replicas, unit=unit_replicas, sharing=layout.sharing_ranks
     )
-    gradients_of_layer = part(
-        SwitchGroup, n=replicas, m=domain_replicas, u=unit_replicas, S=layout.layer_parameters * gradient_wire_bytes
+    on_replicas = {"n": replicas, "m": domain_replicas, "u": unit_replicas}
+    among = {"n": layout.sharing_ranks, "m": sharing.domain_sharing, "u": sharing.unit_sharing}
+    across = {"n": sharing.groups, "m": sharing.domain_groups, "u": sharing.unit_groups}
+    stage_gradient_bytes = equation(
+        bytes_, layout.heaviest_stage * gradient_wire_bytes, "gradients of the heaviest stage on the wire"
     )
-    weights_of_stage = part(
-        SwitchGroup,
-        n=replicas,
-        m=domain_replicas,
-        u=unit_replicas,
-        S=layout.heaviest_stage * layout.element_size,
-    )
-    gradients_of_stage = part(
-        SwitchGroup,
-        n=replicas,
-        m=domain_replicas,
-        u=unit_replicas,
-        S=layout.heaviest_stage * gradient_wire_bytes,
-    )
+    weights_of_layer = part(SwitchGroup, **among, S=layout.layer_parameters * layout.element_size)
+    gradients_of_layer = part(SwitchGroup, **among, S=layout.layer_parameters * gradient_wire_bytes)
+    weights_of_stage = part(SwitchGroup, **among, S=layout.heaviest_stage * layout.element_size)
+    gradients_of_stage = part(SwitchGroup, **on_replicas, S=stage_gradient_bytes)
+    scattered_of_stage = part(SwitchGroup, **among, S=stage_gradient_bytes)
+    shares_of_stage = part(SwitchGroup, **across, S=stage_gradient_bytes / layout.sharing_ranks)
     exchanged = part(ExpertPayloads, shared=True)
     to_experts = {
         "n": layout.ep,
@@ -123,11 +130,32 @@ class OnSwitches(Chapter):
     tokens_there = part(TokensInGroupOnSwitches, **to_experts, token_bytes=exchanged.dispatched_token)
     tokens_back = part(TokensInGroupOnSwitches, **to_experts, token_bytes=exchanged.combined_token)
     expert_rows = part(SwitchGroup, n=layout.etp, m=domain_etp, u=unit_etp, S=exchanged.gathered_rows)
+    expert_sharing = part(
+        SharedOnSwitches,
+        ranks=layout.expert_replicas,
+        domain=domain_experts,
+        unit=unit_experts,
+        sharing=layout.expert_sharing_ranks,
+    )
     on_copies = {"n": layout.expert_replicas, "m": domain_experts, "u": unit_experts}
-    experts_of_layer = part(SwitchGroup, **on_copies, S=exchanged.expert_weights_layer)
-    expert_gradients_of_layer = part(SwitchGroup, **on_copies, S=exchanged.expert_gradients_layer)
-    experts_of_stage = part(SwitchGroup, **on_copies, S=exchanged.expert_weights_stage)
+    among_copies = {
+        "n": layout.expert_sharing_ranks,
+        "m": expert_sharing.domain_sharing,
+        "u": expert_sharing.unit_sharing,
+    }
+    across_copies = {
+        "n": expert_sharing.groups,
+        "m": expert_sharing.domain_groups,
+        "u": expert_sharing.unit_groups,
+    }
+    experts_of_layer = part(SwitchGroup, **among_copies, S=exchanged.expert_weights_layer)
+    expert_gradients_of_layer = part(SwitchGroup, **among_copies, S=exchanged.expert_gradients_layer)
+    experts_of_stage = part(SwitchGroup, **among_copies, S=exchanged.expert_weights_stage)
     expert_gradients_of_stage = part(SwitchGroup, **on_copies, S=exchanged.expert_gradients_stage)
+    scattered_experts_of_stage = part(SwitchGroup, **among_copies, S=exchanged.expert_gradients_stage)
+    expert_shares_of_stage = part(
+        SwitchGroup, **across_copies, S=exchanged.expert_gradients_stage / layout.expert_sharing_ranks
+    )
     along_pp = part(SwitchGroup, n=pp, m=domain_pp, u=unit_pp, S=layout.hidden_state_bytes / layout.sequence_split)
     step = communicating(
         layout.experts,
@@ -143,6 +171,8 @@ class OnSwitches(Chapter):
             gradients_of_layer=gradients_of_layer,
             weights_of_stage=weights_of_stage,
             gradients_of_stage=gradients_of_stage,
+            shares_of_stage=shares_of_stage,
+            scattered_of_stage=scattered_of_stage,
             along_pp=along_pp,
             tokens_there=tokens_there,
             tokens_back=tokens_back,
@@ -151,6 +181,8 @@ class OnSwitches(Chapter):
             expert_gradients_of_layer=expert_gradients_of_layer,
             experts_of_stage=experts_of_stage,
             expert_gradients_of_stage=expert_gradients_of_stage,
+            expert_shares_of_stage=expert_shares_of_stage,
+            scattered_experts_of_stage=scattered_experts_of_stage,
         ),
     )
     worth = part(Utilisation, shared=True)

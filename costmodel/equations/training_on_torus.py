@@ -176,8 +176,14 @@ class OnTorus(Chapter):
     # Of context-parallel ranks those that exchange heads are the inner ones; of the ranks of a stage those that share an
     # expert, then those that hold different ones.
     exchanging = part(FilledAxes, degree=layout.ulysses_ranks, **on_cp)
-    sharing = part(FilledAxes, degree=layout.etp, **on_stage)
-    differing = part(FilledAxes, degree=layout.ep, **outer(sharing))
+    slicing = part(FilledAxes, degree=layout.etp, **on_stage)
+    differing = part(FilledAxes, degree=layout.ep, **outer(slicing))
+    # Ranks with the same weights share them in groups of neighbours, and groups sum their shares.
+    sharing = part(FilledAxes, degree=layout.sharing_ranks, **on_replicas)
+    expert_sharing = part(FilledAxes, degree=layout.expert_sharing_ranks, **outer(differing))
+    stage_gradient_bytes = equation(
+        bytes_, layout.heaviest_stage * gradient_wire_bytes, "gradients of the heaviest stage on the wire"
+    )
 
     fabric = part(TorusFabric, shared=True)
     along_tp = part(TorusGroup, **on_tp, S=layout.hidden_state_bytes)
@@ -187,19 +193,25 @@ class OnTorus(Chapter):
     gathered_kv_gradient = part(TorusGroup, **on_cp, S=context.gathered_kv_gradient)
     heads_in = part(TorusGroup, **inner(exchanging), S=context.exchanged_in)
     heads_out = part(TorusGroup, **inner(exchanging), S=context.exchanged_out)
-    weights_of_layer = part(TorusGroup, **on_replicas, S=layout.layer_parameters * layout.element_size)
-    gradients_of_layer = part(TorusGroup, **on_replicas, S=layout.layer_parameters * gradient_wire_bytes)
-    weights_of_stage = part(TorusGroup, **on_replicas, S=layout.heaviest_stage * layout.element_size)
-    gradients_of_stage = part(TorusGroup, **on_replicas, S=layout.heaviest_stage * gradient_wire_bytes)
+    weights_of_layer = part(TorusGroup, **inner(sharing), S=layout.layer_parameters * layout.element_size)
+    gradients_of_layer = part(TorusGroup, **inner(sharing), S=layout.layer_parameters * gradient_wire_bytes)
+    weights_of_stage = part(TorusGroup, **inner(sharing), S=layout.heaviest_stage * layout.element_size)
+    gradients_of_stage = part(TorusGroup, **on_replicas, S=stage_gradient_bytes)
+    scattered_of_stage = part(TorusGroup, **inner(sharing), S=stage_gradient_bytes)
+    shares_of_stage = part(TorusGroup, **outer(sharing), S=stage_gradient_bytes / layout.sharing_ranks)
     exchanged = part(ExpertPayloads, shared=True)
     to_experts = {"tokens": exchanged.sent_tokens, "chosen": layout.experts_per_token, **inner(differing)}
     tokens_there = part(TokensInGroupOnTorus, **to_experts, token_bytes=exchanged.dispatched_token)
     tokens_back = part(TokensInGroupOnTorus, **to_experts, token_bytes=exchanged.combined_token)
-    expert_rows = part(TorusGroup, **inner(sharing), S=exchanged.gathered_rows)
-    experts_of_layer = part(TorusGroup, **outer(differing), S=exchanged.expert_weights_layer)
-    expert_gradients_of_layer = part(TorusGroup, **outer(differing), S=exchanged.expert_gradients_layer)
-    experts_of_stage = part(TorusGroup, **outer(differing), S=exchanged.expert_weights_stage)
+    expert_rows = part(TorusGroup, **inner(slicing), S=exchanged.gathered_rows)
+    experts_of_layer = part(TorusGroup, **inner(expert_sharing), S=exchanged.expert_weights_layer)
+    expert_gradients_of_layer = part(TorusGroup, **inner(expert_sharing), S=exchanged.expert_gradients_layer)
+    experts_of_stage = part(TorusGroup, **inner(expert_sharing), S=exchanged.expert_weights_stage)
     expert_gradients_of_stage = part(TorusGroup, **outer(differing), S=exchanged.expert_gradients_stage)
+    scattered_experts_of_stage = part(TorusGroup, **inner(expert_sharing), S=exchanged.expert_gradients_stage)
+    expert_shares_of_stage = part(
+        TorusGroup, **outer(expert_sharing), S=exchanged.expert_gradients_stage / layout.expert_sharing_ranks
+    )
     along_pp = part(TorusGroup, **on_pp, S=layout.hidden_state_bytes / layout.sequence_split)
     step = communicating(
         layout.experts,
@@ -215,6 +227,8 @@ class OnTorus(Chapter):
             gradients_of_layer=gradients_of_layer,
             weights_of_stage=weights_of_stage,
             gradients_of_stage=gradients_of_stage,
+            shares_of_stage=shares_of_stage,
+            scattered_of_stage=scattered_of_stage,
             along_pp=along_pp,
             tokens_there=tokens_there,
             tokens_back=tokens_back,
@@ -223,6 +237,8 @@ class OnTorus(Chapter):
             expert_gradients_of_layer=expert_gradients_of_layer,
             experts_of_stage=experts_of_stage,
             expert_gradients_of_stage=expert_gradients_of_stage,
+            expert_shares_of_stage=expert_shares_of_stage,
+            scattered_experts_of_stage=scattered_experts_of_stage,
         ),
     )
     worth = part(Utilisation, shared=True)

@@ -71,7 +71,9 @@ class Utilisation(Chapter):
         "of a step as Megatron-LM counted them: all layers run again whatever the layout, attention in full",
         source="Narayanan et al. 2021, equation 3",
     )
-    chip_rate = equation(flop_per_second, model_flops / (step_time * chips), "model FLOP a second and chip")
+    chip_rate = equation(
+        flop_per_second, tokens_per_second * work.training_flops / chips, "model FLOP a second and chip"
+    )
     mfu = equation(
         count,
         chip_rate / peak,
@@ -80,7 +82,7 @@ class Utilisation(Chapter):
     )
     mfu_causal = equation(
         count,
-        step_tokens * work.training_flops_causal / (step_time * chips * peak),
+        tokens_per_second * work.training_flops_causal / (chips * peak),
         "the same with attention counted causal",
     )
     hfu = equation(

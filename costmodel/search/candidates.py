@@ -46,6 +46,8 @@ OFFLOADS_TO = {
     "nvme": (*OFFLOADS, *(label + DRIVES for label in OFFLOADS if "optimizer" in label)),
 }
 """What `plan --offload` tries: what hosts can keep in their memory, and with states on their drives too."""
+ZEROS = (0, 1, 2, 3)
+"""ZeRO stages."""
 
 ASYNCHRONOUS = labels.SCHEDULES["asynchronous"]
 """Schedules whose gradients are those of older weights."""
@@ -82,7 +84,9 @@ class Candidates:
 
     micro_batches: tuple[int, ...]
     schedules: tuple[tuple[str, int], ...]
-    zeros: tuple[int, ...] = (0, 1, 2, 3)
+    zeros: tuple[int, ...] = ZEROS
+    shards: tuple[int, ...] = ()
+    """Ranks that share what each of `zeros` shares; all when left out."""
     recomputes: tuple[str, ...] = TRIED_RECOMPUTE
     sequence_parallel: tuple[bool, ...] = (False, True)
     stages: tuple[Stages, ...] = ()
@@ -142,6 +146,11 @@ class Candidates:
         """The inputs of the equations at the first row of every axis."""
         return {name: value[0] if isinstance(value, Sequence) else value for name, value in self.inputs().items()}
 
+    @property
+    def sharing(self) -> tuple[tuple[int, int], ...]:
+        """ZeRO stage and size of the groups that share, one pair a row of that axis."""
+        return tuple(zip(self.zeros, self.shards or (0,) * len(self.zeros), strict=True))
+
     def inputs(self) -> dict[str, Sequence[float] | float]:
         """The inputs of the equations that vary along the product axes, and the choices that hold for all."""
         return {
@@ -154,6 +163,7 @@ class Candidates:
             **self._ends(),
             "messages_block": [float(said.messages_block(schedule)) for schedule, _, said in self.rows],
             **_sharding(self.zeros),
+            "shard_group": self.shards or [0] * len(self.zeros),
             "recompute": [RECOMPUTE.index(recomputed(recompute)[0]) for recompute in self.recomputes],
             "recompute_every": [recomputed(recompute)[1] for recompute in self.recomputes],
             "sequence_parallel": [int(on) for on in self.sequence_parallel],
@@ -183,6 +193,7 @@ class Candidates:
             virtual_stages=chunks,
             micro_batch_size=self.micro_batches[micro_batch],
             zero=self.zeros[zero],
+            shard=self.shards[zero] if self.shards else 0,
             sequence_parallel=self.sequence_parallel[sequence],
             cp_type=self.cp_types[context],
             offload=self.offloads[offload],
@@ -209,10 +220,12 @@ def candidates(
     *,
     experts: int = 1,
     offloads: Sequence[str] = OFFLOADS[:1],
+    shards: Sequence[int] = (),
 ) -> Candidates:
     """What is worth trying for a model of so many layers and a batch of so many sequences of that length, with these schedules.
 
-    `experts` counts the routed experts of a layer, which expert-parallel degrees divide.
+    `experts` counts the routed experts of a layer, which expert-parallel degrees divide; `shards` are sizes of groups that share
+    the weights while other groups have copies (HSDP).
     """
     micro_batches = tuple(
         size for size in _powers_of_two(min(MOST_MICRO_BATCH, global_batch)) if global_batch % size == 0
@@ -227,6 +240,8 @@ def candidates(
     return Candidates(
         micro_batches,
         tuple(rows),
+        zeros=(*ZEROS, *(ZEROS[-1] for _ in shards)),
+        shards=(*(0 for _ in ZEROS), *shards),
         recomputes=tuple(recomputes),
         cp_types=SEARCHED_CONTEXTS if most_cp > 1 else CONTEXTS[:1],
         most_cp=most_cp,
@@ -237,7 +252,7 @@ def candidates(
 
 def with_host(layout: Layout) -> Candidates:
     """The layout with each thing that a host can keep in its memory, and each stage of ZeRO."""
-    return replace(only(layout), zeros=(0, 1, 2, 3), offloads=OFFLOADS)
+    return replace(only(layout), zeros=ZEROS, shards=(layout.shard,) * len(ZEROS), offloads=OFFLOADS)
 
 
 def only(layout: Layout) -> Candidates:
@@ -246,6 +261,7 @@ def only(layout: Layout) -> Candidates:
         micro_batches=(layout.micro_batch_size,),
         schedules=((layout.schedule, layout.virtual_stages),),
         zeros=(layout.zero,),
+        shards=(layout.shard,),
         recomputes=(layout.recompute,),
         sequence_parallel=(layout.sequence_parallel,),
         stages=(Stages.of(layout),),

@@ -35,6 +35,7 @@ KEYS = {
     "v": "chunks of layers on each stage, for interleaving (default 1, or 2 for a schedule that takes no other)",
     "mbs": "sequences of a micro-batch (default 1)",
     "zero": "0 DDP, 1 optimizer states shared, 2 gradients too, 3 weights too, as FSDP (default 1, or 0 when dp and cp are 1)",
+    "shard": "ranks that share what zero shares, copied to other groups as HSDP does (default all of dp x cp)",
     "sp": "Megatron sequence parallelism, 1 or 0 (default 1 when tp is over 1)",
     "cp_type": "ring (zig-zag), ring-contiguous, all-gather, ulysses or usp, where cp is over 1 (default ring)",
     "recompute": "none, norms, mlp-product, light (these two), attention, selective (every second product) or full; full/4 in one of 4 layers (default none)",
@@ -79,6 +80,8 @@ class Layout:
     etp: int = 1
     ep_overlap: str = OVERLAPS[0]
     dispatch: str = DISPATCH[-1]
+    shard: int = 0
+    """0: all ranks with the same weights, which the text leaves out."""
 
     def __str__(self) -> str:
         return f"{self.without_placement} placement={self.placement}"
@@ -88,10 +91,11 @@ class Layout:
         """The text as far as it fits a column; the placement is the longest word and mostly the default."""
         group = f" group={self.group}" if self.group else ""
         ends = "".join(f" {key}={value}" for key in ("first", "last", "p2p") if (value := getattr(self, key)))
+        shard = f" shard={self.shard}" if self.shard else ""
         context = f" cp={self.cp} cp_type={self.cp_type}" if self.cp > 1 or self.cp_type != CONTEXTS[0] else ""
         offload = f" offload={self.offload}" if self.offload != OFFLOADS[0] else ""
         return (
-            f"tp={self.tp}{context}{self._experts} pp={self.pp} dp={self.dp} v={self.virtual_stages} mbs={self.micro_batch_size} zero={self.zero}"
+            f"tp={self.tp}{context}{self._experts} pp={self.pp} dp={self.dp} v={self.virtual_stages} mbs={self.micro_batch_size} zero={self.zero}{shard}"
             f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule}{group}{ends}{offload}"
         )
 
@@ -145,6 +149,7 @@ def parse_layout(text: str, chips: int, placement: str = "", *, experts: bool = 
         dispatch=_word(given, "dispatch", DISPATCH, DISPATCH[-1]),
         virtual_stages=chunks,
         micro_batch_size=_degree(given, "mbs", 1),
+        shard=_degree(given, "shard", 0),
         zero=int(_word(given, "zero", ("0", "1", "2", "3"), "1" if dp * cp > 1 else "0")),
         sequence_parallel=_word(given, "sp", ("0", "1"), "1" if tp > 1 else "0") == "1",
         recompute=_recompute(given),

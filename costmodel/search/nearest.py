@@ -41,7 +41,7 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
             abs(log2(v / wanted.virtual_stages)) + (schedule != wanted.schedule) + (said != Stages.of(wanted)) / 2
             for schedule, v, said in choices.rows
         ],
-        [float(zero != wanted.zero) for zero in choices.zeros],
+        [float(shared != (wanted.zero, wanted.shard)) for shared in choices.sharing],
         [float(recompute != wanted.recompute) for recompute in choices.recomputes],
         [float(on != wanted.sequence_parallel) for on in choices.sequence_parallel],
         [float(kind != wanted.cp_type) for kind in choices.cp_types],
@@ -52,6 +52,22 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
     )
     found = grid.best(grid.legal, whole, 1)
     return _placed(grid, found[0]) if found else None
+
+
+def legal_degrees(grid: Grid, wanted: Layout) -> dict[str, list[int]]:
+    """What degrees can be where the `wanted` one is in no legal layout of the grid; cp with the way to share that is wanted.
+
+    dp is left out, which is what the others leave.
+    """
+    shared = grid.legal
+    if wanted.cp > 1 and wanted.cp_type in grid.candidates.cp_types:
+        shared = shared[..., [grid.candidates.cp_types.index(wanted.cp_type)], :]
+    found = {}
+    for name, degrees in grid.degrees.items():
+        legal = shared if name == "cp" else grid.legal
+        some = legal.any(axis=tuple(range(legal.ndim - 1)))
+        found[name] = sorted({int(degree) for degree in degrees[some]}) if name != "dp" else []
+    return {name: known for name, known in found.items() if known and getattr(wanted, name) not in known}
 
 
 def _placed(grid: Grid, index: Sequence[int]) -> Layout:
@@ -81,7 +97,7 @@ def changes_that_fit(grid: Grid, wanted: Layout, most: int) -> list[Change]:
         _along(
             [found != (wanted.schedule, wanted.virtual_stages, Stages.of(wanted)) for found in choices.rows], 1, axes
         ),
-        _along([zero != wanted.zero for zero in choices.zeros], 2, axes),
+        _along([shared != (wanted.zero, wanted.shard) for shared in choices.sharing], 2, axes),
         _along([recompute != wanted.recompute for recompute in choices.recomputes], 3, axes),
         split,
         _along([offload != wanted.offload for offload in choices.offloads], 6, axes),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Literal
 
 from costmodel.catalog.catalog import Catalog
@@ -75,6 +76,17 @@ class Workload:
     def routed_experts(self) -> int:
         """Routed experts of a layer; 1 where there are none."""
         return self.model.experts.count if self.model.experts else 1
+
+    @property
+    def shards(self) -> tuple[int, ...]:
+        """Sizes of groups that share weights among neighbours, worth trying: those within the faster links of the machine."""
+        machine = self.machine
+        fast = prod(dimension.size for dimension in machine.fast)
+        if machine.is_torus:
+            tried = [fast // inside for inside in (1, 4, 8, 16)] if machine.slices > 1 else []
+        else:
+            tried = [fast, fast * fast]
+        return tuple(size for size in dict.fromkeys(tried) if 1 < size < machine.chips)
 
     @property
     def kind(self) -> str:

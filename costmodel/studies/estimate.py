@@ -173,6 +173,7 @@ class Estimate:
             "virtual_stages": self.layout.virtual_stages,
             "micro_batch_size": self.layout.micro_batch_size,
             "zero": self.layout.zero,
+            "shard": self.layout.shard,
             "sequence_parallel": int(self.layout.sequence_parallel),
             "cp_type": self.layout.cp_type,
             "recompute": self.layout.recompute,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import EquationError, InputError, nearest
 from costmodel.studies.explanations import ExplainAnswer, Form, Quantities, Regime
+from costmodel.studies.subjects import COUNTS, FEW, OF_A_STEP, SUBJECTS, systems
 
 if TYPE_CHECKING:
     from costmodel.catalog.entries import Model
@@ -21,31 +22,22 @@ if TYPE_CHECKING:
     from costmodel.symbolic import Axis, EquationSystem
     from costmodel.symbolic.point import Point
 
-SUBJECTS = {
-    "training": "one training step, time and memory",
-    "run": "what a training run takes, as if nothing failed and with failures",
-    "buckets": "gradients reduced in buckets behind the backward pass (DDP)",
-    "offload": "states, weights or activations of a step kept by the host",
-    "collective": "the collectives of a group of ranks, by every algorithm",
-    "model": "parameters and FLOPs of a model",
-}
-
 
 def quantities() -> Quantities:
     """The quantities that answer something by themselves; all that they are made of can be explained too."""
     from costmodel.equations.collectives.group_on_switches import ALGORITHMS_ON_SWITCHES
     from costmodel.equations.evaluation import reported
 
-    training, _ = _systems("training")[0]
+    training, _ = systems("training")[0]
     names: dict[str, Iterable[str]] = {
         "training": [name for name in reported(training) if not name.startswith("rule_")],
         "collective": ALGORITHMS_ON_SWITCHES,
-        "model": _COUNTS,
+        "model": COUNTS,
     }
-    names |= _FEW
+    names |= FEW
     rows = []
     for subject, chosen in names.items():
-        system, _ = _systems(subject)[0]
+        system, _ = systems(subject)[0]
         rows += [(subject, e.name, e.unit.label, e.meaning) for e in map(system.__getitem__, chosen)]
     return Quantities(tuple(rows), SUBJECTS)
 
@@ -68,6 +60,7 @@ def explain(
     depth: int | None = None,
     rows: Mapping[str, str] | None = None,
     only: Sequence[str] = (),
+    values: Mapping[str, float | str] | None = None,
     form: Form = "text",
     catalog: Catalog | Path | None = None,
 ) -> ExplainAnswer:
@@ -90,21 +83,24 @@ def explain(
         depth: how many definitions to go down; 2 with numbers and 1 without, by default.
         rows: the row to look at, by axis, such as {"matmul": "ffn_in"}; where none is given, the one with the largest value.
         only: instead of the tree, the quantity as an expression of these others along the branches taken.
+        values: numbers in place of the answer's, in SI units or as texts such as `2.2s`: inputs, or quantities whose formula
+            then does not count, such as {"step_time": "2.2s"} of a measured step. Alone they do where they are all that is needed.
         form: of the tree in `tables()`: text, latex or markdown.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
 
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
 
     """
+    from costmodel.studies.replaced import replace_numbers
     from costmodel.symbolic.explain import definition, tree
+    from costmodel.symbolic.text import plain
 
     opened = Catalog.of(catalog)
     subject, name = _resolved(quantity, "model" if on is None and model is not None else "training")
     _check_subject(subject, model, on, size, group, axes)
     if recipe is not None and subject not in OF_A_STEP:
         raise InputError("--recipe is of a training step, such as `explain step_time llama-3-70b --on dgx-h100:512`")
-    numbers = model is not None or on is not None
-    if not numbers:
+    if model is None and on is None and not values:
         if only or rows:
             raise InputError(
                 f"--only and --row need numbers: say what {subject}.{name} is of, {_HOW['training' if subject in OF_A_STEP else subject]}"
@@ -112,14 +108,25 @@ def explain(
         system, looped = _system_with(subject, name)
         told = definition(system, name, 1 if depth is None else depth, looped)
         return ExplainAnswer(f"{subject}.{name}", told, form=form)
-    if subject == "collective":
+    found: _Inputs
+    if model is None and on is None:
+        found = (None, {}, "the numbers given", ())
+    elif subject == "collective":
         found = _collective_inputs(name, on, size, slices, dtype, opened, group=group, axes=axes, stride=stride)
     elif subject == "model":
-        found = _model_inputs(model, sequence_length, opened)
+        found = _model_inputs(model, sequence_length, dtype, opened)
     else:
         found = _training_inputs(model, on, layout, slices, sequence_length, batch, dtype, recipe, opened, subject)
     kind, inputs, said, notes = found
     system, looped = _system_with(subject, name, kind)
+    if values:
+        system, replaced = replace_numbers(system, looped, values, name)
+        inputs = {**inputs, **replaced}
+        notes = (*notes, *(f"set: {e} = {plain(value, system[e].unit.label)}" for e, value in replaced.items()))
+        missing = [] if model or on else [e.name for e in system.inputs([name]) if e.name not in inputs]
+        if missing:
+            more = f"{', '.join(missing[:8])}{' and others' if len(missing) > 8 else ''}"
+            raise InputError(f"{subject}.{name} also needs {more}: --set them too, or name {_NAMED[subject]}")
     point = _point(system, looped, name, inputs, only)
     title = f"{subject}.{name} of {said}"
     try:
@@ -130,66 +137,15 @@ def explain(
     return ExplainAnswer(title, told, found_regime, notes, form)
 
 
-_COUNTS = (
-    *("parameters", "active_parameters", "active_parameters_without_embedding"),
-    *("forward_flops", "training_flops", "training_flops_causal"),
-)
-_FEW = {
-    "run": (
-        *("run_time", "cost", "energy", "mtbf", "checkpoint_interval", "goodput"),
-        *("run_time_with_failures", "cost_with_failures", "energy_with_failures"),
-    ),
-    "buckets": ("reduced", "exposed", "exposed_without_no_sync", "best_bucket"),
-    "offload": (
-        *("exposed", "exposed_delayed", "slower", "freed", "tokens_for_copies", "tokens_for_all", "drive_update"),
-        *("optimizer_on_host", "all_on_host", "weights_exposed", "weights_needed", "activations_exposed"),
-        "activations_needed",
-    ),
+_NAMED = dict.fromkeys(OF_A_STEP, "a model and a machine") | {
+    "collective": "a payload and a machine",
+    "model": "a model",
 }
-OF_A_STEP = ("training", *_FEW)
-"""Subjects whose numbers are those of a model on a machine."""
 _HOW = {
     "training": "such as `llama-3-70b --on dgx-h100:512`",
     "collective": "such as `--size 1GiB --on dgx-h100:512`",
     "model": "such as `llama-3-70b`",
 }
-
-
-def _systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
-    """The systems of a subject and the axes that their values are lists along: on switches first, then on a torus.
-
-    Those of a training step come again for models with experts.
-    """
-    if subject == "training":
-        from costmodel.equations.axes import INNER_AXES
-        from costmodel.equations.evaluation import KINDS, step
-
-        return [(step(kind), INNER_AXES) for kind in KINDS]
-    if subject == "collective":
-        from costmodel.equations.collectives.group_on_switches import CollectivesOnSwitches
-        from costmodel.equations.collectives.group_on_torus import CollectivesOnTorus
-
-        return [(CollectivesOnSwitches.system, ()), (CollectivesOnTorus.system, ())]
-    from costmodel.equations.model.flops import Flops
-    from costmodel.equations.model.parameters import Parameters
-    from costmodel.symbolic import EquationSystem
-
-    if subject == "run":
-        from costmodel.equations.economics import Economics
-
-        return [(Economics.system, ())] * 2
-    if subject == "buckets":
-        from costmodel.equations.parallelism.buckets import StageBuckets
-
-        return [(StageBuckets.system, ())] * 2
-    if subject == "offload":
-        from costmodel.equations.parallelism.offload import StageOffload
-
-        return [(StageOffload.system, ())] * 2
-    both = EquationSystem("model")
-    both.include(Parameters.system)
-    both.include(Flops.system)
-    return [(both, ())]
 
 
 def _resolved(text: str, likely: str) -> tuple[str, str]:
@@ -201,7 +157,7 @@ def _resolved(text: str, likely: str) -> tuple[str, str]:
     places = [subject] if dot else sorted(SUBJECTS, key=lambda place: place != likely)
     choices = []
     for place in places:
-        known = [known for system, _ in _systems(place) for known in system.equations]
+        known = [known for system, _ in systems(place) for known in system.equations]
         if name in known:
             return place, name
         choices += [other if place == "training" and not dot else f"{place}.{other}" for other in known]
@@ -212,13 +168,13 @@ def _resolved(text: str, likely: str) -> tuple[str, str]:
 
 def _system_with(subject: str, name: str, kind: int | None = None) -> tuple[EquationSystem, tuple[Axis, ...]]:
     """The system of a kind of machine, or the first that has the quantity."""
-    systems = _systems(subject)
+    kinds = systems(subject)
     if kind is None:
-        return next(found for found in systems if name in found[0].equations)
-    system = systems[kind][0]
+        return next(found for found in kinds if name in found[0].equations)
+    system = kinds[kind][0]
     if name not in system.equations:
         raise InputError.unknown("quantity of this kind of machine", name, system.equations)
-    return systems[kind]
+    return kinds[kind]
 
 
 def _check_subject(subject: str, model: object, on: object, size: object, group: object, axes: object) -> None:
@@ -235,7 +191,7 @@ def _check_subject(subject: str, model: object, on: object, size: object, group:
         raise InputError("what a model is made of needs a model and no machine, " + _HOW["model"])
 
 
-_Inputs = tuple[int, Mapping[str, Any], str, tuple[str, ...]]
+_Inputs = tuple[int | None, Mapping[str, Any], str, tuple[str, ...]]
 """Which system, its inputs, what they are the numbers of, and what was assumed."""
 
 
@@ -256,6 +212,7 @@ def _training_inputs(
     from costmodel.studies.economics import list_price, run_inputs
     from costmodel.studies.offload import offload_inputs
     from costmodel.studies.question import ask
+    from costmodel.studies.traffic import traffic_inputs
     from costmodel.studies.train import settle
     from costmodel.topology.machine import parse_machine
 
@@ -286,6 +243,8 @@ def _training_inputs(
         given = bucket_inputs(workload, chosen, evaluate(workload, chosen, catalog), catalog)
     elif subject == "offload":
         given = offload_inputs(workload, given, evaluate(workload, chosen, catalog), catalog)
+    elif subject == "traffic":
+        given = traffic_inputs(given, evaluate(workload, chosen, catalog))
     kind = int(machine.is_torus) + 2 * (subject == "training" and workload.has_experts)
     return kind, given, said, (f"layout: {chosen}", *assumed)
 
@@ -302,7 +261,7 @@ def _collective_inputs(
     axes: str | None,
     stride: int,
 ) -> _Inputs:
-    from costmodel.catalog.units import ELEMENT_BYTES, parse_size
+    from costmodel.catalog.units import parse_size
     from costmodel.studies.collective import DTYPE, ROUTED
     from costmodel.studies.timings import Group, inputs
     from costmodel.topology.machine import parse_machine
@@ -310,8 +269,7 @@ def _collective_inputs(
     if name.startswith(ROUTED):
         raise InputError(f"{name} depends on a router: it is explained in symbols alone, without --size and --on")
     elements = (dtype or DTYPE).lower()
-    if elements not in ELEMENT_BYTES:
-        raise InputError.unknown("dtype", elements, ELEMENT_BYTES)
+    _element_bytes(elements)
     machine = parse_machine(on, slices, catalog)
     ranks = Group.of(machine, group=group, axes=axes, stride=stride)
     payload = parse_size(str(size))
@@ -319,17 +277,30 @@ def _collective_inputs(
     return int(machine.is_torus), inputs(payload, ranks, elements, None), said, tuple(machine.notes)
 
 
-def _model_inputs(model: Any, sequence_length: int | str | None, catalog: Catalog) -> _Inputs:
+def _model_inputs(model: Any, sequence_length: int | str | None, dtype: str | None, catalog: Catalog) -> _Inputs:
     from costmodel.catalog.resolve import resolve_model
     from costmodel.catalog.shape import equation_inputs
     from costmodel.catalog.units import parse_count
+    from costmodel.studies.models import CACHE_DTYPE
 
     shape = resolve_model(model, catalog) if isinstance(model, str) else model
     length = sequence_length or int(catalog.assumptions("workload")["sequence_length"].value)
-    tokens = parse_count(str(length), "sequence length")
-    inputs = equation_inputs(shape) | {"sequence_length": tokens, "document_length": tokens}
-    note = f"sequences of {inputs['sequence_length']:,} tokens, where that matters"
+    tokens, cached = parse_count(str(length), "sequence length"), (dtype or CACHE_DTYPE).lower()
+    inputs = equation_inputs(shape) | {
+        "sequence_length": tokens,
+        "document_length": tokens,
+        "cache_value_bytes": _element_bytes(cached),
+    }
+    note = f"sequences of {tokens:,} tokens, a cache in {cached}, where that matters"
     return 0, inputs, shape.name, (note,)
+
+
+def _element_bytes(dtype: str) -> float:
+    from costmodel.catalog.units import ELEMENT_BYTES
+
+    if dtype not in ELEMENT_BYTES:
+        raise InputError.unknown("dtype", dtype, ELEMENT_BYTES)
+    return ELEMENT_BYTES[dtype]
 
 
 def _point(
@@ -341,7 +312,10 @@ def _point(
     from costmodel.symbolic.point import Point
 
     kept = [_named(system, text) for text in only]
-    return Point(system, call(compile_math(system, [name, *kept], looped=looped), inputs), looped)
+    try:
+        return Point(system, call(compile_math(system, [name, *kept], looped=looped), inputs), looped)
+    except ArithmeticError as error:
+        raise InputError(f"{name} cannot be worked out with these numbers: {error}") from None
 
 
 def _named(system: EquationSystem, text: str) -> str:

@@ -130,6 +130,7 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
             settled.sequence_length,
             experts=settled.routed_experts,
             offloads=question.offloads,
+            shards=settled.shards,
         )
         grids.append(search(settled, catalog, tried, progress, placement=question.placement))
         if grids[-1].legal.any():

@@ -16,7 +16,7 @@ from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
 from costmodel.search.host import check_host, unknown_of_host
 from costmodel.search.layout import OFFLOADS, Layout, parse_layout, recomputed
-from costmodel.search.nearest import Change, changes_that_fit, nearest_legal
+from costmodel.search.nearest import Change, changes_that_fit, legal_degrees, nearest_legal
 from costmodel.search.placing import on_fastest_placement, written_out
 from costmodel.search.splits import best_split
 from costmodel.search.workload import Workload, scalar_inputs
@@ -29,6 +29,8 @@ from costmodel.topology.machine import parse_machine
 
 MOST_CHANGES = 4
 """Changes that are told when a layout does not fit."""
+FINEST_CP = 64
+"""Context-parallel ranks up to which legal numbers are told, whether or not a search would try them."""
 LEAST_GAIN = 0.001
 """By what share of a step a placement has to be faster than another to be told."""
 
@@ -218,7 +220,7 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
     if broken:
         near = _nearest_legal(question, workload, given, catalog)
         none = f"no layout of this model is legal on this machine with {counted(workload.global_batch)}"
-        hint = f'the nearest legal one is "{near}"' if near else none
+        hint = f'the nearest legal one is "{near}"{_degrees_said(question, given, catalog)}' if near else none
         rules = "the rule" if len(broken) == 1 else "the rules"
         raise InputError(f"illegal layout, it breaks {rules} that {' and that '.join(broken)}; {hint}")
     return workload, written_out(workload, named, catalog)
@@ -262,6 +264,19 @@ def _nearest_legal(question: Question, workload: Workload, wanted: Layout, catal
     return None
 
 
+def _degrees_said(question: Question, wanted: Layout, catalog: Catalog) -> str:
+    """The degrees that can be had in place of those of `wanted` that cannot, with the batch that divides best."""
+    grid = _all_layouts(question.with_sequences(batches(question, catalog)[0]), wanted, catalog, most_cp=FINEST_CP)
+    said = (f"; {name} can be {_any_of(known)} here" for name, known in legal_degrees(grid, wanted).items())
+    return "".join(said)
+
+
+def _any_of(values: Sequence[int]) -> str:
+    """Numbers in words: 1, 2 or 4."""
+    *most, last = map(str, values)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
 def cheapest_changes(workload: Workload, layout: Layout, catalog: Catalog) -> tuple[Change, ...]:
     """The changes that cost least time of those with which a layout fits; none where no layout does.
 
@@ -275,7 +290,7 @@ def cheapest_changes(workload: Workload, layout: Layout, catalog: Catalog) -> tu
     return tuple(sorted(few.values(), key=lambda change: change.step_time_s)[:MOST_CHANGES])
 
 
-def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog) -> Grid:
+def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog, most_cp: int = 1) -> Grid:
     """Those that `plan` tries, and those with the pipeline schedule, recomputation and context parallelism of `wanted`."""
     schedules = tuple(dict.fromkeys((*TRIED, wanted.schedule)))
     recomputes = tuple(dict.fromkeys((*TRIED_RECOMPUTE, wanted.recompute)))
@@ -287,11 +302,12 @@ def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog) -> Grid:
         recomputes,
         experts=workload.routed_experts,
         offloads=tuple(dict.fromkeys((OFFLOADS[0], wanted.offload))),
+        shards=workload.shards,
     )
     tried = replace(tried, ep_overlap=wanted.ep_overlap, dispatch=wanted.dispatch)
     if wanted.cp > 1:
         kinds = tuple(dict.fromkeys((*tried.cp_types, wanted.cp_type)))
-        tried = replace(tried, cp_types=kinds, most_cp=max(tried.most_cp, wanted.cp))
+        tried = replace(tried, cp_types=kinds, most_cp=max(tried.most_cp, wanted.cp, most_cp))
     return search(workload, catalog, tried.beside(wanted))
 
 

@@ -55,6 +55,27 @@ TIMING = [
     "busbw_bytes_per_s",
     "bound",
 ]
+KERNEL = [
+    "kernel",
+    "on",
+    "precision",
+    "implementation",
+    "time_s",
+    "low_time_s",
+    "high_time_s",
+    "work_flop",
+    "traffic_bytes",
+    "rate_flop_per_s",
+    "share_of_peak",
+    "share_of_bandwidth",
+    "bound",
+    "constants",
+    "parts",
+    "overlapped",
+    "details",
+    "better_shapes",
+]
+LAUNCH = ["launch", "time_s", "gap_s", "overhead_s"]
 COUNTS = ["parameters", "active_parameters", "active_parameters_without_embedding"]
 SEARCH = ["searched", "legal", "fitting", "search_seconds", "rejected"]
 
@@ -66,6 +87,9 @@ PROMISED = {
     "collective all-reduce --size 1GiB --on dgx-h100:64x8": TIMING,
     "collective all-gather --size 1MiB --on tpu-v5p:4x4x4": TIMING,
     "collective barrier --on dgx-h100:64": TIMING,
+    "kernel matmul --on h100-sxm -m 4096 -n 4096 -k 4096": KERNEL,
+    "kernel norm --on h100-sxm --rows 4096 --columns 4096": KERNEL,
+    "kernel launch --on h100-sxm --kernels 100 --each 5": LAUNCH,
     "hardware list": ["name", "aliases"],
     "models list": ["name", "aliases", *COUNTS],
     "models show llama-3.1-405b": COUNTS,
@@ -105,6 +129,12 @@ def test_collectives_come_fastest_first_and_add_up(capsys):
     for r in results:
         assert r["latency_s"] + r["bandwidth_s"] == pytest.approx(r["time_s"])
         assert r["algbw_bytes_per_s"] == pytest.approx(r["size_bytes"] / r["time_s"])
+
+
+def test_the_parts_of_a_kernel_add_up(capsys):
+    (result,) = answered("kernel matmul --on h100-sxm -m 129 -n 4096 -k 7168", capsys)["results"]
+    assert sum(result["parts"].values()) == pytest.approx(result["time_s"], rel=1e-12)
+    assert result["better_shapes"][0]["shape"]["rows"] == 128
 
 
 def test_plan_says_what_was_searched_and_its_layouts_are_taken_back(capsys):

@@ -40,6 +40,7 @@ def test_help_loads_nothing_heavy(arguments):
         ("hardware", "list"),
         ("models", "show", "llama-3.1-405b"),
         ("collective", "all-reduce", "--size", "1GiB", "--on", "dgx-h100:64x8"),
+        ("kernel", "matmul", "--on", "h100-sxm", "-m", "8192", "-n", "8192", "-k", "8192"),
     ],
 )
 def test_a_simple_answer_loads_the_catalog_and_the_table(arguments):

@@ -134,7 +134,7 @@ def test_a_remedy_for_degrees_that_do_not_multiply_out_does(chips, tp, cp, pp, d
         assert tp * cp * pp * dp == chips
 
 
-EVERY = "cp=2 ep=2 ep_overlap=shared dispatch=rank group=2 first=3 last=2 p2p=overlap offload=optimizer/nvme"
+EVERY = "cp=2 ep=2 ep_overlap=shared dispatch=rank group=2 shard=2 first=3 last=2 p2p=overlap offload=optimizer/nvme"
 
 
 def test_every_key_is_described():

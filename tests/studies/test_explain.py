@@ -14,9 +14,10 @@ from costmodel.report.write import render
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs
 from costmodel.studies.collective import collective
-from costmodel.studies.explain import SUBJECTS, explain, quantities
+from costmodel.studies.explain import explain, quantities
 from costmodel.studies.models import show_model
 from costmodel.studies.question import ask
+from costmodel.studies.subjects import SUBJECTS
 from costmodel.studies.train import settle, train
 from costmodel.symbolic import compile_math, count
 from costmodel.symbolic.explain import tree

@@ -50,6 +50,7 @@ def test_every_recipe_gives_all_states_and_their_ranges_hold_the_value(recipe):
         ("megatron-precision-aware", 4, 10, 0),
         ("megatron-precision-aware-bf16-moments", 4, 6, 0),
         ("deepspeed-zero1-fp16", 4, 12, 6),
+        ("deepspeed-zero3", 4, 12, 0),
         ("deepspeed-bf16", 8, 12, 0),
         ("nanotron", 6, 12, 0),
         ("torchtitan-fsdp2", 8, 8, 0),

@@ -97,6 +97,9 @@ class GradientSync(Chapter):
     all_reduce = given(seconds, "of the gradients of a stage")
     reduce_scatter = given(seconds, "of the gradients of a stage")
     all_gather = given(seconds, "of the weights of a stage")
+    across = given(
+        seconds, "all-reduce of a rank's share of the gradients with other groups that share; 0 with one group"
+    )
     forward_compute = given(seconds, "of a stage and micro-batch")
     backward_compute = given(seconds, "of a stage and micro-batch")
     wire_factor = given(count, "measured time of overlapped reductions over that of lone ones", owner="assumption")
@@ -108,7 +111,22 @@ class GradientSync(Chapter):
     one_reduction = equation(
         seconds, wire_factor * select(optimizer_sharded > 0, reduce_scatter, all_reduce), "of all gradients of a stage"
     )
-    gradient = equation(seconds, select(weights_sharded > 0, 0, scatters * one_reduction), "reductions of a step")
+    across_groups = equation(
+        seconds,
+        select(optimizer_sharded > 0, wire_factor * across, 0),
+        "sums of the shares of several groups, once a step",
+        source="Zhao et al. 2023, arXiv 2304.11277, section 3.2.2: hybrid sharding",
+    )
+    last_reduction = equation(
+        seconds,
+        select(weights_sharded > 0, 0, one_reduction) + across_groups,
+        "what follows the last backward pass of a step",
+    )
+    gradient = equation(
+        seconds,
+        select(weights_sharded > 0, 0, (scatters - 1) * one_reduction) + last_reduction,
+        "reductions of a step",
+    )
     weight = equation(
         seconds,
         select(weights_sharded > 0, 0, select(optimizer_sharded > 0, wire_factor * all_gather, 0)),
@@ -116,13 +134,17 @@ class GradientSync(Chapter):
     )
     gradient_behind_one = equation(
         seconds,
-        hidden_share * select(weights_sharded > 0, 0, scatters * smallest(one_reduction, backward_compute)),
+        hidden_share
+        * (
+            select(weights_sharded > 0, 0, (scatters - 1) * smallest(one_reduction, backward_compute))
+            + smallest(last_reduction, backward_compute)
+        ),
         "what hides of the reductions where each has the backward pass of one micro-batch",
     )
     gradient_behind_group = equation(
         seconds,
         select(
-            gradients_sharded > 0, gradient_behind_one, hidden_share * smallest(one_reduction, pp * backward_compute)
+            gradients_sharded > 0, gradient_behind_one, hidden_share * smallest(last_reduction, pp * backward_compute)
         ),
         "what would hide if every chunk had the passes of a whole group",
     )

@@ -96,6 +96,12 @@ class Layout(Chapter):
     optimizer_sharded = given(count, "1 when data-parallel ranks share the optimizer states", SHARDING, owner="layout")
     gradients_sharded = given(count, "1 when they share the gradients", SHARDING, owner="layout")
     weights_sharded = given(count, "1 when they share the weights", SHARDING, owner="layout")
+    shard_group = given(
+        count,
+        "neighbouring ranks that share what is shared, copied to other such groups; 0: all",
+        SHARDING,
+        owner="layout",
+    )
     recompute = choice(RECOMPUTE.labels, "what of the forward pass is run again", RECOMPUTE)
     recompute_every = given(count, "layers of which one is recomputed so", RECOMPUTE, owner="layout")
     sequence_parallel = choice(SEQUENCE.labels, "Megatron sequence parallelism", SEQUENCE)
@@ -275,17 +281,28 @@ class Layout(Chapter):
         select(model.experts > 0, worst(stage_experts, STAGE), 0),
         "weights of routed experts on a rank of the stage with most",
     )
-    weight_shards = equation(
-        count, select(weights_sharded > 0, replicas, 1), "ranks over which weights are shared, routed experts apart"
+    sharing_ranks = equation(
+        count,
+        select(shard_group > 0, smallest(shard_group, replicas), replicas),
+        "ranks that share what is shared: all that hold the same weights, or a group of them (HSDP)",
+        source="Zhao et al. 2023, arXiv 2304.11277, section 3.2.2: hybrid sharding",
     )
-    gradient_shards = equation(count, select(gradients_sharded > 0, replicas, 1), "the same of gradients")
-    optimizer_shards = equation(count, select(optimizer_sharded > 0, replicas, 1), "the same of optimizer states")
+    expert_sharing_ranks = equation(
+        count,
+        select(shard_group > 0, smallest(shard_group, grid.expert_replicas), grid.expert_replicas),
+        "the same of routed experts",
+    )
+    weight_shards = equation(
+        count, select(weights_sharded > 0, sharing_ranks, 1), "parts that weights are cut into, routed experts apart"
+    )
+    gradient_shards = equation(count, select(gradients_sharded > 0, sharing_ranks, 1), "the same of gradients")
+    optimizer_shards = equation(count, select(optimizer_sharded > 0, sharing_ranks, 1), "the same of optimizer states")
     expert_weight_shards = equation(
-        count, select(weights_sharded > 0, grid.expert_replicas, 1), "ranks over which weights of experts are shared"
+        count, select(weights_sharded > 0, expert_sharing_ranks, 1), "parts that weights of routed experts are cut into"
     )
     expert_gradient_shards = equation(
-        count, select(gradients_sharded > 0, grid.expert_replicas, 1), "the same of their gradients"
+        count, select(gradients_sharded > 0, expert_sharing_ranks, 1), "the same of their gradients"
     )
     expert_optimizer_shards = equation(
-        count, select(optimizer_sharded > 0, grid.expert_replicas, 1), "the same of their optimizer states"
+        count, select(optimizer_sharded > 0, expert_sharing_ranks, 1), "the same of their optimizer states"
     )

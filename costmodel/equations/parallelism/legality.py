@@ -195,6 +195,15 @@ class Legality(Chapter):
         holds(either(layout.replicas > 1, layout.optimizer_sharded <= 0)),
         "zero of 1 or more needs dp or cp of 2 or more",
     )
+    rule_sharing = equation(
+        count,
+        select(
+            layout.shard_group > 0,
+            holds(both(layout.optimizer_sharded > 0, divides(layout.shard_group, layout.replicas))),
+            1,
+        ),
+        "a group that shares needs zero of 1 or more, and divides dp times cp",
+    )
     rule_experts = equation(
         count,
         select(layout.experts > 0, holds(divides(layout.ep, layout.experts)), holds(layout.ep * layout.etp <= 1)),
@@ -244,6 +253,7 @@ class Legality(Chapter):
             rule_context_heads,
             rule_context_type,
             rule_sharding,
+            rule_sharing,
             rule_experts,
             rule_expert_features,
             rule_expert_grid,

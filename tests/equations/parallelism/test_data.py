@@ -30,7 +30,7 @@ def fsdp(gather, scatter, forward, backward, **changes):
 
 def gradients(zero, micro_batches=1, *, forward=Fraction(0), backward=Fraction(0), **changes):
     """All-gather and reduce-scatter of 1 s, all-reduce of 2 s."""
-    times = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1}
+    times = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1, "across": 0}
     compute = {"forward_compute": forward, "backward_compute": backward}
     plain = {"dp": 8, "pp": 1, "virtual_stages": 1, "micro_batches": micro_batches, "wire_factor": 1, "hidden_share": 1}
     return sync(**ZERO[zero] | times | compute | plain | changes)
@@ -162,3 +162,9 @@ def test_reductions_of_chunks_are_executed_behind_the_chunks_that_follow(reducti
     found = gradients(0, p, backward=backward, pp=p, virtual_stages=v, all_reduce=reduction)
     shown = executed(reduction, backward, p, v)
     assert found["exposed_gradient"] <= shown <= found["exposed_gradient"] + (reduction + backward) / 400
+
+
+@pytest.mark.parametrize(("zero", "micro_batches", "total"), [(0, 4, 2), (1, 4, 4), (2, 4, 7), (3, 4, 3)])
+def test_groups_that_share_sum_their_shares_once_a_step(zero, micro_batches, total):
+    """3 s for the sum across groups beside the reductions; those of FSDP are counted with its layers."""
+    assert gradients(zero, micro_batches, across=3)["gradient"] == total

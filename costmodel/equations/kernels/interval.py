@@ -1,0 +1,53 @@
+"""How far a kernel's measured time may lie from the predicted one."""
+
+from costmodel.symbolic import (
+    FLOP,
+    Chapter,
+    bytes_,
+    bytes_per_second,
+    count,
+    equation,
+    flop_per_second,
+    given,
+    seconds,
+)
+
+
+class KernelInterval(Chapter):
+    """The middle 80 % of what was measured of such kernels on such a chip."""
+
+    time = given(seconds, "predicted")
+    low = given(count, "tenth percentile of measured over predicted", owner="chip")
+    high = given(count, "ninetieth percentile of measured over predicted", owner="chip")
+    near_low = given(count, "more where the constants are those of a sister chip, else 1", owner="assumption")
+    near_high = given(count, "more where the constants are those of a sister chip, else 1", owner="assumption")
+
+    low_time = equation(seconds, time * low * near_low, "one in ten is faster")
+    high_time = equation(seconds, time * high * near_high, "one in ten is slower")
+
+
+class Attained(Chapter):
+    """How much of the memory bandwidth a kernel needs."""
+
+    traffic = given(bytes_, "through memory")
+    time = given(seconds, "of the kernel")
+    memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
+
+    share_of_bandwidth = equation(count, traffic / (time * memory_bandwidth), "attained")
+
+
+class TypicalUnit(Chapter):
+    """Operand bandwidth of a unit where nobody measured it: what a square tile needs, with the margin of measured chips."""
+
+    feed_margin = given(count, "bandwidth over what a square tile needs, on measured chips", owner="assumption")
+    square_tile = given(count, "rows and columns of that tile", owner="assumption")
+    operand_size = given(bytes_, "an element of the operands", owner="workload")
+    units = given(count, "units of the chip (SMs)", owner="chip")
+    peak = given(flop_per_second, "dense peak at this precision", owner="chip")
+    peak_share = given(count, "share of the peak that large products attain", owner="chip")
+
+    unit_bandwidth = equation(
+        bytes_per_second,
+        feed_margin * 2 * square_tile * operand_size * peak_share * peak / (units * 2 * square_tile**2 * FLOP),
+        "of operands into one unit, so that such a tile keeps its matrix units busy",
+    )

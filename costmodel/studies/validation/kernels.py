@@ -1,0 +1,180 @@
+"""Measured kernels beside what the equations predict for each: `tables/published/kernels`, or a table of one's own.
+
+Of the published rows those of the part `judge` count: the constants were fitted to the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from costmodel.catalog.catalog import Catalog, shipped
+from costmodel.errors import InputError
+from costmodel.generated import kernels_math
+from costmodel.generated.labels import CHOICES
+from costmodel.runtime import call
+from costmodel.studies.kernel_inputs import PEAKS, Kernel, kernel
+from costmodel.studies.validation.kernel_collection import THEIRS, translated
+from costmodel.studies.validation.outcome import Outcome
+from costmodel.studies.validation.rows import Row, UnreadError, read_table
+
+OURS = frozenset({"kind", "chip", "precision", "time_us"})
+"""The columns by which a table of kernels is known; each kind has those of its shape besides."""
+FITTED = "the constants were fitted to it"
+QUANTITY = "time_us"
+
+# Column of the table -> input of the equations, for each kind of row.
+_SHAPE = {"sequences": "sequences", "heads": "heads", "kv_heads": "kv_heads", "head_size": "head_size"}
+_PREFILL = {**_SHAPE, "tokens": "tokens", "context_tokens": "context_tokens", "causal": "causal"}
+COLUMNS: dict[str, dict[str, str]] = {
+    "matmul": {"groups": "groups", "rows": "M", "columns": "N", "features": "K", "weight_copies": "weight_copies"},
+    "prefill": _PREFILL,
+    "forward-backward": _PREFILL,
+    "decode": {**_SHAPE, "context_tokens": "context_tokens"},
+    "experts": {
+        "tokens": "tokens",
+        "hidden_size": "hidden_size",
+        "expert_ffn_size": "expert_ffn_size",
+        "experts": "experts",
+        "experts_per_token": "chosen",
+    },
+    "cast": {"rows": "rows", "features": "columns"},
+}
+FAMILY = {"forward-backward": "backward", "cast": "stream"}
+"""The family of constants of a kind, where it is called otherwise."""
+
+_FORMS: dict[str, Callable[..., Mapping[str, float]]] = {
+    "matmul": kernels_math.matmul_time,
+    "prefill": kernels_math.prefill,
+    "forward-backward": kernels_math.forward_backward,
+    "decode": kernels_math.decode,
+    "experts": kernels_math.experts,
+    "cast": kernels_math.stream,
+}
+_MICROSECOND = 1e-6
+
+
+def knows(columns: tuple[str, ...]) -> bool:
+    """Whether a table with these columns is one of kernels: ours, or the collection of published kernels."""
+    return set(columns) >= OURS or set(columns) >= THEIRS
+
+
+def outcomes(catalog: Catalog, table: Path | None = None) -> Iterator[Outcome]:
+    """One outcome a row; raises InputError for a file that is no such table."""
+    return (outcome(row, catalog) for row in (published_rows() if table is None else rows_of(table)))
+
+
+def published_rows() -> list[Row]:
+    """All rows of the shipped tables, those that constants were fitted to among them."""
+    folder = shipped("tables") / "published" / "kernels"
+    return [row for path in sorted(folder.glob("*.csv")) for row in rows_of(path)]
+
+
+def rows_of(path: Path) -> list[Row]:
+    """The rows of a table in our columns; raises InputError for a file that has neither ours nor those of the collection."""
+    columns, found = read_table(path)
+    if not knows(columns):
+        missing = ", ".join(sorted(OURS - set(columns)))
+        raise InputError(f"{path.name} has no column {missing}; tables of kernels look as tables/published/kernels do")
+    return [translated(row) if set(columns) >= THEIRS else row for row in found]
+
+
+def outcome(row: Row, catalog: Catalog) -> Outcome:
+    """A row compared; a row that does not say enough is skipped with the reason."""
+    name = row.text("id") or row.where.rpartition("/")[2]
+    words = (row.text("kind"), row.text("precision"), row.text("implementation"))
+    source, chip, strategy = row.text("source"), row.text("chip"), " ".join(filter(None, words))
+    measured = None
+    try:
+        measured = row.number(QUANTITY)
+        if measured is None:
+            raise UnreadError("no time is stated")
+        found = predicted(row, catalog)
+    except InputError as error:
+        return Outcome(
+            "kernels", name, QUANTITY, measured, skipped=str(error), source=source, chip=chip, strategy=strategy
+        )
+    time, low, high = (found[key] / _MICROSECOND for key in ("time", "low_time", "high_time"))
+    left_out = FITTED if row.text("part") == "fit" else ""
+    return Outcome(
+        "kernels",
+        name,
+        QUANTITY,
+        measured,
+        time,
+        low,
+        high,
+        source=source,
+        chip=chip,
+        strategy=strategy,
+        left_out=left_out,
+    )
+
+
+def predicted(row: Row, catalog: Catalog) -> Mapping[str, float]:
+    """Time and interval in seconds; raises InputError for a row that does not say enough."""
+    given = inputs(row, catalog)
+    found = call(_FORMS[row.text("kind")], given)
+    return {**found, **call(kernels_math.interval, {**_kernel(row, catalog).constants, "time": found["time"]})}
+
+
+def inputs(row: Row, catalog: Catalog) -> dict[str, float]:
+    """What the equations are given for a row; raises InputError, as `predicted` does."""
+    kind = row.text("kind")
+    if kind not in COLUMNS:
+        raise InputError.unknown("kind of kernel", kind, COLUMNS)
+    shape = {name: _count(row, column) for column, name in COLUMNS[kind].items()}
+    return {**setting(row, catalog), **shape}
+
+
+def setting(row: Row, catalog: Catalog) -> dict[str, float]:
+    """Of these, what does not depend on the shape."""
+    cast = CHOICES["row_operation"].index("cast")
+    again = {"cache_copies": 1.0, "array_copies": 1.0, "weight_copies": 1.0, "window": 0.0}
+    inside = {"cast_size": 0.0} if row.text("cast_included") == "no" else {}
+    return {**_kernel(row, catalog).inputs, **again, **inside, "row_operation": float(cast)}
+
+
+def _kernel(row: Row, catalog: Catalog) -> Kernel:
+    words = (row.text(column) for column in ("chip", "kind", "precision", "implementation"))
+    return _known(*words, catalog=catalog)
+
+
+@cache
+def _known(chip: str, kind: str, precision: str, implementation: str, *, catalog: Catalog) -> Kernel:
+    family = FAMILY.get(kind, kind)
+    if precision not in PEAKS:
+        raise InputError.unknown("precision of a kernel", precision, PEAKS)
+    named = None if family in {"matmul", "stream"} else implementation or None
+    of = "bf16" if kind == "cast" else precision
+    return kernel(catalog.chip(chip), family, catalog, precision=of, implementation=named)
+
+
+def _count(row: Row, column: str) -> float:
+    """A number of 0 or more."""
+    text = row.text(column)
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise UnreadError(f"{column} is {text[:30]!r}, not a number of 0 or more")
+    return value
+
+
+def deep(catalog: Catalog, limit: int | None = None) -> Iterator[Outcome]:
+    """Every row of the whole tables of aiconfigurator-core, or `limit` of each spread evenly; one skipped outcome without it."""
+    from costmodel.studies.validation.kernel_packages import PACKAGE, installed, rows, tables
+
+    root = installed()
+    if root is None:
+        why = f"{PACKAGE} is not installed: pip install 'roofline-costmodel[deep]'"
+        yield Outcome("kernels", "deep", QUANTITY, None, skipped=why)
+        return
+    for table in tables(root):
+        found = rows(table, catalog.chip(table.chip).details["l2_capacity"].value)
+        step = 1 if limit is None else max(1, len(found) // limit)
+        for number, cells in enumerate(found[::step], 1):
+            yield outcome(Row({**cells, "source": table.source}, f"{table.source}-{number}"), catalog)
