@@ -160,4 +160,28 @@ Placement = Annotated[
         "tp-dp-pp, or one written out (domain:tp8/network:dp16.pp4); best tries all.",
     ),
 ]
+Offload = Annotated[
+    str | None,
+    typer.Option(
+        "--offload",
+        metavar="WHERE",
+        show_default=False,
+        help="Let hosts keep optimizer states, weights or activations: host (in their memory) or nvme (states on their "
+        "drives too). Nothing without it.",
+    ),
+]
+DocumentLength = Annotated[
+    str | None,
+    typer.Option(
+        "--document-length",
+        metavar="TOKENS",
+        show_default=False,
+        help="Tokens of the document that a token is in, on the mean over tokens, where sequences pack several that do "
+        "not attend to each other; default: a sequence is one document.",
+    ),
+]
+LossChunks = Annotated[
+    int,
+    count("--loss-chunks", "COUNT", "Pieces of a micro-batch in which head and loss are computed, for less memory."),
+]
 MODEL = "A name (costmodel models list), a size such as 70B, or the path of a Hugging Face config.json."

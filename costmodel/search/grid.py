@@ -56,14 +56,15 @@ class Grid:
     allocated: Array
     device_used: Array
     legal: NDArray[np.bool_]
+    host_left: Array
     broken: dict[str, int]
     searched: int
     evaluated: int
 
     @property
     def fits(self) -> NDArray[np.bool_]:
-        """Where a layout is legal and surely fits the memory."""
-        return self.legal & (self.device_used <= self.capacity)
+        """Where a layout is legal and surely fits the memory, of the chip and of its host."""
+        return self.legal & (self.device_used <= self.capacity) & (self.host_left >= 0)
 
     @property
     def capacity(self) -> float:
@@ -175,6 +176,7 @@ def search(
         rows_of=rows_of,
         **arrays,
         legal=legal,
+        host_left=_host_left(workload, candidates, placed, scalars, order, rows_of),
         broken=found.broken,
         searched=int(np.prod(candidates.shape)) * len(placed),
         evaluated=evaluated,
@@ -196,14 +198,14 @@ class _Started:
     ) -> None:
         import numpy as np
 
-        module = generated(workload)
+        module = generated(workload, candidates)
         mine = np.isin(rows_of, part.tuples)
         rows = order[mine]
         self.tuples = np.searchsorted(part.tuples, rows_of[mine])
         self.starts = np.flatnonzero(np.diff(self.tuples, prepend=-1))
         self.part = part
-        own = candidates.rows(kept.tolist() for kept in part.kept)
-        table = Table({name: placed.columns[name][rows] for name in module.LEVELS["layouts"]})
+        own = candidates.subset(kept.tolist() for kept in part.kept)
+        table = Table({name: placed.columns[name][rows] for name in _columns(module, placed)})
         self.run = Run(module, table, {**scalars, **own.inputs()})
         self.points = int(np.prod(own.shape)) * table.size
         self.each = int(np.prod(own.shape))
@@ -255,16 +257,47 @@ def fastest(
     """The layout on the fastest of these rows of a table of placements, all of which have its degrees."""
     import numpy as np
 
-    module = generated(workload)
-    table = Table({name: placed.columns[name][rows] for name in module.LEVELS["layouts"]})
-    run = Run(module, table, {**scalars, **only(layout).inputs()}).coarse()
+    alone = only(layout)
+    module = generated(workload, alone)
+    table = Table({name: placed.columns[name][rows] for name in _columns(module, placed)})
+    run = Run(module, table, {**scalars, **alone.inputs()}).coarse()
     times = np.concatenate([squeezed(out["step_time"]).ravel() for _, out in run.blocks()])
     return replace(layout, placement=str(placed.placement(int(rows[times.argmin()]))))
 
 
-def generated(workload: Workload) -> ModuleType:
-    """The numpy module of the training equations for the kind of machine."""
-    return import_module(f"costmodel.generated.training_on_{workload.kind}_numpy")
+def _host_left(
+    workload: Workload,
+    candidates: Candidates,
+    placed: PlacementTable,
+    scalars: Mapping[str, float],
+    order: NDArray[np.int64],
+    rows_of: NDArray[np.int64],
+) -> Array:
+    """What is left of a host's memory, or of its drives, for each tuple of degrees; all of it where nothing is kept there."""
+    import numpy as np
+
+    from costmodel.generated import host_memory_numpy
+
+    if not candidates.hosted:
+        return np.zeros((1,) * (len(candidates.shape) + 1))
+    first = np.flatnonzero(np.diff(rows_of, prepend=-1))
+    degrees = Table({name: placed.columns[name][order][first] for name in workload.degrees})
+    run = Run(host_memory_numpy, degrees, {**scalars, **candidates.inputs()}).coarse()
+    left = np.empty((*candidates.shape, len(first)))
+    for rows, found in run.blocks():
+        left[..., rows] = squeezed((run.values | found)["host_left"])
+    return left
+
+
+def generated(workload: Workload, candidates: Candidates) -> ModuleType:
+    """The numpy module of the training equations for the kind of machine and model, or for hosts that may keep something."""
+    kind = f"{workload.machine.fabric}_with_hosts" if candidates.hosted else workload.kind
+    return import_module(f"costmodel.generated.training_on_{kind}_numpy")
+
+
+def _columns(module: ModuleType, placed: PlacementTable) -> list[str]:
+    """The columns that a module takes of a table of placements, which has none of experts where the model has none."""
+    return [name for name in module.LEVELS["layouts"] if name in placed.columns]
 
 
 def _ordered(found: Judged) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[NDArray[np.bool_], ...]]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-PRODUCT_AXES = 6  # of the candidates; the axes inside a layer, a stage or a step are reduced by then
+PRODUCT_AXES = 7  # of the candidates; the axes inside a layer, a stage or a step are reduced by then
 APART = (1, 2, 4, 5)
 """The product axes by which tuples of degrees are told apart: schedules, sharing, sequence and context parallelism."""
 PART_POINTS = 200_000

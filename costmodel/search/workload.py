@@ -13,6 +13,7 @@ from costmodel.catalog.shape import equation_inputs
 from costmodel.catalog.units import ELEMENT_BYTES
 from costmodel.errors import InputError
 from costmodel.search import precision, software
+from costmodel.search.host import host_inputs
 from costmodel.search.precision import HALF, half_of
 from costmodel.search.software import Software
 from costmodel.topology.grammar import AXES
@@ -64,6 +65,10 @@ class Workload:
     recipe: str = ""
     routing: Routing = Routing()
     software: Software = field(default_factory=Software)
+    document_length: int = 0
+    """Tokens of the document that a token is in, on the mean over tokens; 0 where a sequence is one document."""
+    loss_chunks: int = 1
+    """Pieces of a micro-batch in which head and loss are computed."""
 
     @property
     def has_experts(self) -> bool:
@@ -160,9 +165,11 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
             "cp_hidden_share": hidden,
             "fsdp_hidden_share": hidden,
             "dp_hidden_share": hidden,
+            "host_hidden_share": hidden,
             "ep_hidden_share": hidden,
         }
     return {
+        **({} if workload.has_experts else dict.fromkeys(EXPERT_DEGREES, 1)),
         **equation_inputs(model),
         **chip_inputs(machine.chip, workload.dtype, workload.software.attention),
         **precision.precision_inputs(machine.chip, workload.dtype, formats),
@@ -170,6 +177,7 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
         **_values(formats),
         **_values(code),
         **library_inputs(machine, library_in_training(machine)),
+        **host_inputs(machine, catalog),
         **time,
         **memory,
         **recipe,
@@ -178,6 +186,8 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
         "chips": machine.chips,
         "global_batch": workload.global_batch,
         "sequence_length": workload.sequence_length,
+        "document_length": workload.document_length or workload.sequence_length,
+        "loss_chunks": workload.loss_chunks,
     }
 
 

@@ -308,7 +308,11 @@ def _model_inputs(model: Any, sequence_length: int | str | None, dtype: str | No
     shape = resolve_model(model, catalog) if isinstance(model, str) else model
     length = sequence_length or int(catalog.assumptions("workload")["sequence_length"].value)
     tokens, cached = parse_count(str(length), "sequence length"), (dtype or CACHE_DTYPE).lower()
-    inputs = equation_inputs(shape) | {"sequence_length": tokens, "cache_value_bytes": _element_bytes(cached)}
+    inputs = equation_inputs(shape) | {
+        "sequence_length": tokens,
+        "document_length": tokens,
+        "cache_value_bytes": _element_bytes(cached),
+    }
     note = f"sequences of {tokens:,} tokens, a cache in {cached}, where that matters"
     return 0, inputs, shape.name, (note,)
 

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from costmodel.catalog.counts import flop_counts
 from costmodel.equations.kernels.attention import Attention
 from costmodel.symbolic import compile_math
+from tests.equations.model.shapes import one_document
 from tests.equations.training.drawn import decoder
 
-evaluate = compile_math(Attention.system)
+evaluate = one_document(compile_math(Attention.system))
 CHIP = {
     "peak": 1e15,
     "attention_share": 0.5,

@@ -30,14 +30,14 @@ def stage_times(case, found):
 @few
 @given(cases(least_pp=2))
 def test_compute_and_bubble_are_those_of_the_stages_executed(case):
-    """Without messages: exact where stages are equal or the last is heavy; a bound where the ends are light."""
+    """Without messages: exact for 1F1B, but for what FSDP shows, and where no end is light; else within what is known."""
     found = case(**SILENT)
     forwards, backwards = stage_times(case, found)
     p, m, v = case.layout.pp, int(found["micro_batches"]), case.layout.virtual_stages
     order = pipeline.one_forward_one_backward(p, m) if v == 1 else pipeline.interleaved(p, m, v)
     executed = pipeline.run(order, forwards, backwards).makespan
     formed = found["pipeline_busy"] + found["pipeline_bubble"]
-    if not found["spare_slots"]:
+    if not found["spare_slots"] or (v == 1 and case.layout.zero < 3):
         assert formed == pytest.approx(executed, rel=1e-9)
     else:
         assert formed == pytest.approx(executed, rel=0.25)
