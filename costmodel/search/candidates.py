@@ -249,15 +249,23 @@ def candidates(
         size for size in _powers_of_two(min(MOST_MICRO_BATCH, global_batch)) if global_batch % size == 0
     )
     chunks = [v for v in range(2, MOST_CHUNKS + 1) if layers % v == 0 or (layers + 2) % v == 0]
-    rows = (
-        (schedule, v)
+    rows = [
+        (schedule, v, USUAL)
         for schedule in schedules
         for v in (chunks if schedule in CHUNKED else (2,) if schedule in FOLDED else (1,))
-    )
+    ]
+    rows += [
+        (schedule, v, split)
+        for schedule in schedules
+        if schedule not in FOLDED
+        for v in ((2,) if schedule in CHUNKED else (1,))
+        for split in _unequal(layers, v)
+    ]
     most_cp = max(1, min(MOST_CP, sequence_length // LEAST_TOKENS))
     return Candidates(
         micro_batches,
-        tuple(rows),
+        tuple((schedule, v) for schedule, v, _ in rows),
+        stages=tuple(said for *_, said in rows) if any(said != USUAL for *_, said in rows) else (),
         zeros=(*ZEROS, *(ZEROS[-1] for _ in shards)),
         shards=(*(0 for _ in ZEROS), *shards),
         recomputes=tuple(recomputes),
@@ -266,6 +274,18 @@ def candidates(
         offloads=tuple(offloads),
         experts=tuple(ep for ep in range(1, experts + 1) if experts % ep == 0),
     )
+
+
+def _unequal(layers: int, chunks: int) -> Iterator[Stages]:
+    """The layers of the ends for each number of stages that cannot be balanced: the last stage gets what the others leave."""
+    for pp in (size for size in _powers_of_two(LIMITS["pp"]) if size > 1):
+        if layers % (pp * chunks) == 0 or (layers + 2) % (pp * chunks) == 0:
+            continue
+        full = -(-layers // (pp * chunks)) * chunks
+        ends = layers - (pp - 2) * full
+        first = min(full, ends - chunks)
+        if chunks <= ends - first <= full and first >= chunks and (ends - first) % chunks == 0:
+            yield Stages(first=first, last=ends - first)
 
 
 def with_host(layout: Layout) -> Candidates:
