@@ -133,6 +133,16 @@ Reduction = Annotated[
         "--reduce-in", metavar="NAME", help="Gradients on the wire: fp32 (default on GPUs) or bf16 (default on TPUs)."
     ),
 ]
+Routing = Annotated[
+    str | None,
+    typer.Option(
+        "--routing",
+        metavar="WORDS",
+        help="How tokens go to experts: imbalance (the busiest rank over the mean), capacity (the same at most, tokens beyond are "
+        'dropped), dispatch and combine (precisions there and back), such as "imbalance=1.2 dispatch=fp8"; default: evenly, '
+        "nothing dropped, in 16 bits.",
+    ),
+]
 RECIPES = (
     *("megatron-bf16", "megatron-bf16-fused-loss", "megatron-fp16", "megatron-fp8", "megatron-precision-aware"),
     *("megatron-precision-aware-bf16-moments", "deepspeed-zero1-fp16", "deepspeed-zero3", "deepspeed-bf16"),

@@ -22,6 +22,7 @@ from costmodel.cli.options import (
     Overlap,
     Recipe,
     Reduction,
+    Routing,
     SequenceLength,
     Slices,
     Tokens,
@@ -64,6 +65,7 @@ def train(
     overlap: Overlap = "dp",
     expert_kernels: ExpertKernels = "plain",
     reduce_in: Reduction = None,
+    routing: Routing = None,
     document_length: DocumentLength = None,
     loss_chunks: LossChunks = 1,
     stages: Annotated[
@@ -84,6 +86,7 @@ def train(
         dtype=dtype,
         recipe=recipe,
         software=software_of(attention, dropout, launch, overlap, expert_kernels, reduce_in),
+        routing=routing,
         document_length=document_length,
         loss_chunks=loss_chunks,
         stages=stages,

@@ -16,6 +16,7 @@ from costmodel.search.candidates import OFFLOADS_TO
 from costmodel.search.grid import Grid, search
 from costmodel.search.host import check_host
 from costmodel.search.layout import OFFLOADS, Layout
+from costmodel.search.routing import ExpertRouting
 from costmodel.search.software import Software
 from costmodel.search.splits import best_split
 from costmodel.studies.estimate import TIME_ITEMS, Estimate, estimate
@@ -207,6 +208,7 @@ def plan(
     dtype: str | None = None,
     recipe: str | None = None,
     software: Software | None = None,
+    routing: str | ExpertRouting | None = None,
     document_length: int | str | None = None,
     loss_chunks: int = 1,
     placement: str = BEST,
@@ -236,6 +238,7 @@ def plan(
         dtype=dtype,
         recipe=recipe,
         software=software,
+        routing=routing,
         document_length=document_length,
         loss_chunks=loss_chunks,
     )

@@ -16,8 +16,9 @@ from costmodel.search.candidates import candidates
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import OFFLOADS
 from costmodel.search.precision import precision_name
+from costmodel.search.routing import ExpertRouting, parse_routing
 from costmodel.search.software import Software
-from costmodel.search.workload import Routing, Workload, check_model, default_dtype
+from costmodel.search.workload import Workload, check_model, default_dtype
 from costmodel.topology.frameworks import BEST
 from costmodel.topology.machine import Machine
 
@@ -57,7 +58,7 @@ def ask(
     tokens: int | str | None,
     dtype: str | None,
     recipe: str | None = None,
-    routing: Routing | None = None,
+    routing: str | ExpertRouting | None = None,
     software: Software | None = None,
     document_length: int | str | None = None,
     loss_chunks: int = 1,
@@ -106,7 +107,7 @@ def ask(
         global_batch=1,
         dtype=precision,
         recipe=recipe or "",
-        routing=routing or Routing(),
+        routing=parse_routing(routing) if isinstance(routing, str) else routing or ExpertRouting(),
         software=software or Software(),
         document_length=document,
         loss_chunks=loss_chunks,

@@ -18,6 +18,7 @@ from costmodel.search.host import check_host, unknown_of_host
 from costmodel.search.layout import OFFLOADS, Layout, parse_layout, recomputed
 from costmodel.search.nearest import Change, changes_that_fit, legal_degrees, nearest_legal
 from costmodel.search.placing import on_fastest_placement, written_out
+from costmodel.search.routing import ExpertRouting
 from costmodel.search.software import Software
 from costmodel.search.splits import best_split
 from costmodel.search.workload import Workload, scalar_inputs
@@ -133,6 +134,7 @@ def train(
     dtype: str | None = None,
     recipe: str | None = None,
     software: Software | None = None,
+    routing: str | ExpertRouting | None = None,
     document_length: int | str | None = None,
     loss_chunks: int = 1,
     stages: bool = False,
@@ -151,6 +153,7 @@ def train(
         tokens: of the whole run, for days and money.
         dtype: of the weight products: bf16, fp16, fp8, fp8-delayed, fp8-rowwise, fp8-block, mxfp8 or nvfp4.
         recipe: what framework and optimizer store of a weight, a name in hardware/recipes such as `torchtitan-fsdp2`.
+        routing: how tokens go to experts, in words such as `imbalance=1.2 dispatch=fp8`.
         software: the code: attention kernel, who launches kernels, what overlaps on purpose, kernels of experts.
         document_length: tokens of the document that a token is in, on the mean over tokens, where sequences pack several.
         loss_chunks: pieces of a micro-batch in which head and loss are computed.
@@ -178,6 +181,7 @@ def train(
             dtype=dtype,
             recipe=recipe,
             software=software,
+            routing=routing,
             document_length=document_length,
             loss_chunks=loss_chunks,
         )
