@@ -71,7 +71,7 @@ def time_from_flops(run: PublishedRun, values: Mapping[str, Any]) -> float | Non
     """Seconds of a step by a printed rate of FLOPs a chip, as its source counts them; None where that cannot be told."""
     counted: Mapping[str, Callable[[], float]] = {
         "full": lambda: values["chip_rate"],
-        "causal": lambda: values["mfu_causal"] * values["linear_peak"],
+        "causal": lambda: values["mfu_causal"] * values["peak"],
         "hardware": lambda: values["megatron_flops"] / (values["step_time"] * values["chips"]),
     }
     if run.flops_counted not in counted or not run.chip_tflops:
