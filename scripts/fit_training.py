@@ -51,7 +51,7 @@ KERNELS = {
 """What is written, and the share inside the kernel that it stands on."""
 OLDER_KERNEL = 1.25
 """By how much the older attention kernel falls further behind in training than on its own."""
-SHARES = ("matmul_share", "linear_share", "attention_share")
+SHARES = ("matmul_share", "half_share", "attention_share")
 HELD_BACK = 4
 """One row of so many, those whose hash it divides, is held back."""
 SCALE = 0.06
@@ -214,6 +214,8 @@ def write(chip: Chip, share: float, *, measured: bool) -> None:
             raise InputError(f"{chip.name}: {kernel} is not known")
         older = name == "training_attention_older_kernel"
         value = inside.value * share / (OLDER_KERNEL if older else 1)
+        if name == "training_matmul" and not measured:
+            value = min(value, chip.attainable["matmul_bf16"].value)
         confidence = "fitted" if measured and inside.confidence != "guess" else "near"
         note = f"{inside.value:g} in the kernel x {share:.2f} in training" + (f" / {OLDER_KERNEL:g}" if older else "")
         entry = (

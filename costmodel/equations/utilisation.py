@@ -24,7 +24,7 @@ class Utilisation(Chapter):
     work = part(Flops, shared=True)
     step_time = given(seconds, "one optimizer step")
     chips = given(count, "chips", owner="cluster")
-    linear_peak = given(flop_per_second, "dense peak of the chip at the precision of the weight products", owner="chip")
+    peak = given(flop_per_second, "dense peak of the chip at the precision of the weight products", owner="chip")
 
     step_tokens = equation(count, layout.global_batch * layout.sequence_length, "tokens of a step")
     tokens_per_second = equation(per_second, step_tokens / step_time, "tokens a second")
@@ -76,17 +76,17 @@ class Utilisation(Chapter):
     )
     mfu = equation(
         count,
-        chip_rate / linear_peak,
+        chip_rate / peak,
         "model FLOPs utilisation: attention in full, no recomputation",
         source="Chowdhery et al. 2022, appendix B",
     )
     mfu_causal = equation(
         count,
-        tokens_per_second * work.training_flops_causal / (chips * linear_peak),
+        tokens_per_second * work.training_flops_causal / (chips * peak),
         "the same with attention counted causal",
     )
     hfu = equation(
         count,
-        hardware_flops / (step_time * chips * linear_peak),
+        hardware_flops / (step_time * chips * peak),
         "hardware FLOPs utilisation: what the chips really do",
     )

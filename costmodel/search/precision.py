@@ -77,8 +77,8 @@ def precision_inputs(chip: Chip, dtype: str, constants: Mapping[str, Number]) ->
         raise InputError.unknown(f"training precision of {chip.name}", dtype, offered(chip))
     operand = PRECISIONS[dtype].operand
     return {
-        "linear_peak": chip.peak[operand].value,
-        "linear_share": chip.attainable[_share(operand)].value,
+        "peak": chip.peak[operand].value,
+        "matmul_share": chip.attainable[_share(operand)].value,
         "product_share": constants[f"product_share_{dtype}"].value if f"product_share_{dtype}" in constants else 1.0,
         "operand_bytes": ELEMENT_BYTES[operand],
         "cast_bytes": 0.0 if dtype in HALF else constants[f"cast_bytes_{dtype}"].value,

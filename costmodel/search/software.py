@@ -90,6 +90,8 @@ class Software:
             found["score_bytes"] = known["kept_score"] if unfused else 0.0
         if self.dropout:
             found["dropout_bytes"] = known["dropout_bytes"]
+        if self.attention in {"", ATTENTION[0]} and "attention_backward_factor" in chip.attainable:
+            found["attention_backward_factor"] = chip.attainable["attention_backward_factor"].value
         if self.reduction:
             found["gradient_wire_bytes"] = ELEMENT_BYTES[self.reduction]
         if "tp" in self.overlapped:

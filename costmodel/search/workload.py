@@ -172,11 +172,11 @@ def chip_inputs(chip: Chip, dtype: str, attention: str = "") -> dict[str, float]
     """What the equations need to know of a chip: peak in 16 bits, memory, attainable shares. Raises InputError for what is unknown."""
     exponentials = chip.attainable["attention_exponentials"]
     return {
-        "peak": chip.peak[half_of(dtype)].value,
+        "half_peak": chip.peak[half_of(dtype)].value,
         "memory_capacity": chip.memory_capacity.value,
         "memory_bandwidth": chip.memory_bandwidth.value,
         "memory_share": chip.attainable["kernel_memory_bandwidth"].value,
-        "matmul_share": chip.attainable["training_matmul"].value,
+        "half_share": chip.attainable["training_matmul"].value,
         "attention_share": chip.attainable[software.attention_share(chip, attention)].value,
         "launch_gap": chip.attainable["launch"].value,
         # Where the rate of exponentials was not measured apart, the share of peak includes them.

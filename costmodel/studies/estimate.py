@@ -303,7 +303,7 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         fits=_fits(values),
         tokens_per_s=values["tokens_per_second"],
         chip_flops_per_s=values["chip_rate"],
-        peak_flops_per_s=values["linear_peak"],
+        peak_flops_per_s=values["peak"],
         mfu=values["mfu"],
         mfu_causal=values["mfu_causal"],
         hfu=values["hfu"],

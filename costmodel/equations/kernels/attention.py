@@ -51,8 +51,8 @@ class Attention(Chapter):
         bytes_, "a score between the two products, forward: softmax, and dropout where there is any", owner="assumption"
     )
     score_traffic_backward = given(bytes_, "the same, backward", owner="assumption")
-    peak = given(flop_per_second, "dense peak of the chip in 16 bits", owner="chip")
-    matmul_share = given(count, "share of it that large products sustain in training", owner="chip")
+    half_peak = given(flop_per_second, "dense peak of the chip in 16 bits", owner="chip")
+    half_share = given(count, "share of it that large products sustain in training", owner="chip")
     attention_share = given(count, "share of the peak that the fused forward kernel attains", owner="chip")
     exponential_rate = given(per_second, "exponentials of the whole chip", owner="chip")
     attention_backward_factor = given(count, "time of a backward operation over a forward one", owner="assumption")
@@ -139,12 +139,12 @@ class Attention(Chapter):
     )
     forward_pair = equation(
         seconds,
-        4 * filled_head_size * FLOP / (attention_share * peak) + 1 / exponential_rate,
+        4 * filled_head_size * FLOP / (attention_share * half_peak) + 1 / exponential_rate,
         "two products and an exponential",
     )
     backward_pair = equation(
         seconds,
-        10 * filled_head_size * attention_backward_factor * FLOP / (attention_share * peak) + 1 / exponential_rate,
+        10 * filled_head_size * attention_backward_factor * FLOP / (attention_share * half_peak) + 1 / exponential_rate,
         "five products and an exponential",
     )
     fused_forward = equation(
@@ -170,6 +170,8 @@ class Attention(Chapter):
     batched = {
         "groups": sequences * attention_heads,
         "operand_size": element_size,
+        "peak": half_peak,
+        "matmul_share": half_share,
         "M": own_tokens,
     }
     score_product = part(Matmul, **batched, N=sequence_length, K=head_size)

@@ -83,6 +83,8 @@ class LayerCompute(Chapter):
         features_out=layout.vocabulary_on_rank,
         groups=1,
         operand_size=layout.element_size,
+        peak=products.half_peak,
+        matmul_share=products.half_share,
     )
     softmax = part(LossTraffic, tokens=tokens, vocabulary_on_rank=layout.vocabulary_on_rank)
 

@@ -190,11 +190,11 @@ class LayerMatmuls(Chapter):
         ),
         "matrices of this shape in one kernel",
     )
-    peak = given(flop_per_second, "dense peak of the chip in 16 bits", owner="chip")
-    matmul_share = given(count, "share of it that large products sustain in training", owner="chip")
+    half_peak = given(flop_per_second, "dense peak of the chip in 16 bits", owner="chip")
+    half_share = given(count, "share of it that large products sustain in training", owner="chip")
     element_size = layout.element_size
-    linear_peak = given(flop_per_second, "dense peak of the chip at the precision of the weight products", owner="chip")
-    linear_share = given(count, "share of it that large products sustain in training", owner="chip")
+    peak = given(flop_per_second, "dense peak of the chip at the precision of the weight products", owner="chip")
+    matmul_share = given(count, "share of it that large products sustain in training", owner="chip")
     product_share = given(
         count, "share of peak of this kind of product over that of the best at its precision", owner="workload"
     )
@@ -225,8 +225,8 @@ class LayerMatmuls(Chapter):
         features_out=features_out,
         groups=matrices,
         operand_size=select(low > 0, operand_bytes, element_size),
-        peak=select(low > 0, linear_peak, peak),
-        matmul_share=select(low > 0, linear_share * product_share, matmul_share),
+        peak=select(low > 0, peak, half_peak),
+        matmul_share=select(low > 0, matmul_share * product_share, half_share),
     )
     taken = equation(
         seconds,

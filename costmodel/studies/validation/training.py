@@ -76,7 +76,7 @@ def step_time_of_rate(chip_tflops: float, counted: str, values: Mapping[str, Any
     """Seconds of a step that runs at so many TFLOP/s a chip, counted in such a way; None for a way that is not known."""
     rates: Mapping[str, Callable[[], float]] = {
         "full": lambda: values["chip_rate"],
-        "causal": lambda: values["mfu_causal"] * values["linear_peak"],
+        "causal": lambda: values["mfu_causal"] * values["peak"],
         "hardware": lambda: values["megatron_flops"] / (values["step_time"] * values["chips"]),
     }
     if counted not in rates:
