@@ -1530,6 +1530,14 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     host_layers_away = 0 if offload in {0, 1} else 1  # 1 when something of each layer is kept by the host
     host_exposed_backward = host_layers_away * (host_copied_backward - host_hidden_share * min(host_copied_backward, backward_alone))  # what shows, backward
     layer_backward = backward_alone + host_exposed_backward  # a layer, backward, before FSDP
+    domain_replicas = domain_cp * domain_dp  # ranks with the same weights in one fast domain
+    sharing_domain_sharing = min(sharing_ranks, domain_replicas)  # neighbours that share in one fast domain
+    sharing_crosses = 1 if sharing_ranks > sharing_domain_sharing else 0  # 1 where ranks that share weights need the network
+    cp_shares_links = 1 if (1 if cp > domain_cp else 0) == sharing_crosses else 0  # 1 where context-parallel traffic takes the links on which weights are shared
+    ep_shares_links = 1 if (1 if ep > domain_ep else 0) == sharing_crosses else 0  # 1 where experts' traffic takes the links on which weights are shared
+    tp_shares_links = 1 if (1 if tp > domain_tp else 0) == sharing_crosses else 0  # 1 where tensor-parallel traffic takes the links on which weights are shared
+    links_taken_backward = cp_shares_links * (context_exposed_backward + context_exposed_forward * repeated_cp) + ep_shares_links * (ep_exposed_backward + ep_exposed_forward * repeated_tp) + tp_shares_links * (repeated_tp * tensor_exposed_forward + tensor_exposed_backward)  # of its backward pass
+    free_backward = layer_backward - links_taken_backward  # the same, backward
     mean_layers = layers / pp  # layers of the average stage
     domain_experts = max(domain_stage / (domain_ep * domain_etp), 1)  # ranks with the same experts in one fast domain
     expert_sharing_domain_groups = max(domain_experts / expert_sharing_ranks, 1)  # groups that share in one fast domain
@@ -1748,7 +1756,6 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     expert_shares_of_stage_run_all_reduce_tree_simple = expert_shares_of_stage_run_all_reduce_tree_simple_time  # double binary trees, whole chunks
     expert_shares_of_stage_run_all_reduce = min(expert_shares_of_stage_run_all_reduce_ring_ll, expert_shares_of_stage_run_all_reduce_ring_ll128, expert_shares_of_stage_run_all_reduce_ring_simple, expert_shares_of_stage_run_all_reduce_tree_ll, expert_shares_of_stage_run_all_reduce_tree_ll128, expert_shares_of_stage_run_all_reduce_tree_simple, expert_shares_of_stage_run_all_reduce_nvls, expert_shares_of_stage_run_all_reduce_nvls_tree) if expert_sharing_groups > 1 else 0  # by the fastest algorithm and protocol
     expert_shares_of_stage_all_reduce = expert_shares_of_stage_ideal_all_reduce if library == 0 else expert_shares_of_stage_run_all_reduce  # by the fastest algorithm
-    domain_replicas = domain_cp * domain_dp  # ranks with the same weights in one fast domain
     sharing_domain_groups = max(domain_replicas / sharing_ranks, 1)  # groups that share in one fast domain
     shares_of_stage_ideal_all_reduce_half_hierarchical_inside_all_gather_latency = domain_latency * (sharing_domain_groups - 1)  # n - 1 steps
     sharing_groups = replicas / sharing_ranks  # groups that share
@@ -2494,7 +2501,6 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     scattered_experts_of_stage_reduce_scatter = scattered_experts_of_stage_ideal_reduce_scatter if library == 0 else scattered_experts_of_stage_run_reduce_scatter  # by the fastest algorithm
     sharing_unit_sharing = min(sharing_ranks, unit_replicas)  # neighbours that share in one scalable unit
     scattered_of_stage_ideal_rail_latency = unit_latency if sharing_ranks > sharing_unit_sharing else nic_latency  # one step between the farthest ranks of a rail
-    sharing_domain_sharing = min(sharing_ranks, domain_replicas)  # neighbours that share in one fast domain
     scattered_of_stage_ideal_slowest_latency = scattered_of_stage_ideal_rail_latency if sharing_ranks > sharing_domain_sharing else domain_latency  # one step at the slowest level spanned
     scattered_of_stage_ideal_reduce_scatter_flat_all_gather_latency = scattered_of_stage_ideal_slowest_latency * ceil_log2(sharing_ranks)  # log2 n steps, rounded up
     scattered_of_stage_ideal_reduce_scatter_bruck_latency = launch_latency + scattered_of_stage_ideal_reduce_scatter_flat_all_gather_latency  # log2 n steps
@@ -2601,14 +2607,16 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     sync_one_reduction = dp_wire_factor * (scattered_of_stage_reduce_scatter + (scattered_experts_of_stage_reduce_scatter if experts > 0 else 0) if optimizer_sharded > 0 else gradients_of_stage_all_reduce + (expert_gradients_of_stage_all_reduce if experts > 0 else 0))  # of all gradients of a stage
     sync_last_reduction = sync_across_groups + (0 if weights_sharded > 0 else sync_one_reduction)  # what follows the last backward pass of a step
     sync_scatters = micro_batches if gradients_sharded > 0 else 1  # times that the gradients are reduced in a step
-    sync_gradient_behind_one = dp_hidden_share * (min(sync_last_reduction, layer_backward * mean_layers) + (0 if weights_sharded > 0 else (sync_scatters - 1) * min(sync_one_reduction, layer_backward * mean_layers)))  # what hides of the reductions where each has the backward pass of one micro-batch
-    sync_gradient_behind_group = sync_gradient_behind_one if gradients_sharded > 0 else dp_hidden_share * min(sync_last_reduction, layer_backward * mean_layers * pp)  # what would hide if every chunk had the passes of a whole group
+    sync_gradient_behind_one = dp_hidden_share * (min(sync_last_reduction, free_backward * mean_layers) + (0 if weights_sharded > 0 else (sync_scatters - 1) * min(sync_one_reduction, free_backward * mean_layers)))  # what hides of the reductions where each has the backward pass of one micro-batch
+    sync_gradient_behind_group = sync_gradient_behind_one if gradients_sharded > 0 else dp_hidden_share * min(sync_last_reduction, free_backward * mean_layers * pp)  # what would hide if every chunk had the passes of a whole group
     sync_last_gradient = sync_gradient_behind_group - sync_gradient_behind_one  # what shows if no chunk has them
     sync_gradient = sync_last_reduction + (0 if weights_sharded > 0 else sync_one_reduction * (sync_scatters - 1))  # reductions of a step
     sync_least_gradient = sync_gradient - sync_gradient_behind_group  # what would show then
     sync_exposed_gradient = sync_last_gradient / virtual_stages + sync_least_gradient  # what shows of the reductions: the chunk that is computed last has no group behind it
     host_exposed_forward = host_layers_away * (host_copied_forward - host_hidden_share * min(host_copied_forward, forward_alone))  # what shows of them: the next layer's overlap this one
     layer_forward = forward_alone + host_exposed_forward  # a layer, forward, before FSDP
+    links_taken_forward = context_exposed_forward * cp_shares_links + ep_exposed_forward * ep_shares_links + tensor_exposed_forward * tp_shares_links  # of a layer's forward pass, when the links are taken
+    free_forward = layer_forward - links_taken_forward  # of a layer, forward, while the links of FSDP are free
     experts_of_stage_ideal_rail_latency = unit_latency if expert_sharing_ranks > expert_sharing_unit_sharing else nic_latency  # one step between the farthest ranks of a rail
     experts_of_stage_ideal_slowest_latency = experts_of_stage_ideal_rail_latency if expert_sharing_ranks > expert_sharing_domain_sharing else domain_latency  # one step at the slowest level spanned
     experts_of_stage_ideal_all_gather_flat_all_gather_latency = experts_of_stage_ideal_slowest_latency * ceil_log2(expert_sharing_ranks)  # log2 n steps, rounded up
@@ -2819,8 +2827,8 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     weights_of_stage_run_all_gather = min(weights_of_stage_run_all_gather_ring_ll, weights_of_stage_run_all_gather_ring_ll128, weights_of_stage_run_all_gather_ring_simple) if sharing_ranks > 1 else 0  # by the fastest protocol
     weights_of_stage_all_gather = weights_of_stage_ideal_all_gather if library == 0 else weights_of_stage_run_all_gather  # by the fastest algorithm
     sync_weight = 0 if weights_sharded > 0 else (dp_wire_factor * (weights_of_stage_all_gather + (experts_of_stage_all_gather if experts > 0 else 0)) if optimizer_sharded > 0 else 0)  # gathering the updated weights
-    sync_weight_behind_group = dp_hidden_share * min(sync_weight, layer_forward * mean_layers * pp)  # what would hide if every chunk had the passes of a whole group
-    sync_weight_behind_one = dp_hidden_share * min(sync_weight, layer_forward * mean_layers)  # what hides of the gather behind one forward pass
+    sync_weight_behind_group = dp_hidden_share * min(sync_weight, free_forward * mean_layers * pp)  # what would hide if every chunk had the passes of a whole group
+    sync_weight_behind_one = dp_hidden_share * min(sync_weight, free_forward * mean_layers)  # what hides of the gather behind one forward pass
     sync_first_weight = sync_weight_behind_group - sync_weight_behind_one  # what shows if no chunk has them
     sync_least_weight = sync_weight - sync_weight_behind_group  # what would show then
     sync_exposed_weight = sync_first_weight / virtual_stages + sync_least_weight  # what shows of the gather: the chunk that is computed first has no group before it
@@ -3257,10 +3265,10 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     tables_head_forward = fsdp_wire_factor * head_on_rank * (weights_of_layer_all_gather + (experts_of_layer_all_gather if experts > 0 else 0)) / (layer_experts + layer_parameters) if weights_sharded > 0 else 0  # of the head and a micro-batch, forward
     tables_embedding = fsdp_wire_factor * (gradients_of_layer_reduce_scatter + weights_of_layer_all_gather + (expert_gradients_of_layer_reduce_scatter if experts > 0 else 0) + (experts_of_layer_all_gather if experts > 0 else 0)) * (0 if pp > 1 else embedding_on_rank / (layer_experts + layer_parameters)) if weights_sharded > 0 else 0  # of the embedding and a micro-batch
     tables_total = tables_embedding + tables_head_backward + tables_head_forward  # of a micro-batch, hidden or not
-    tables_exposed = tables_total - fsdp_hidden_share * (min(tables_head_backward, max(0, layer_backward - sharded_backward)) + min(tables_head_forward, max(0, layer_forward - sharded_forward)))  # what shows of it
+    tables_exposed = tables_total - fsdp_hidden_share * (min(tables_head_backward, max(0, free_backward - sharded_backward)) + min(tables_head_forward, max(0, free_forward - sharded_forward)))  # what shows of it
     last_work = loss_compute + tables_exposed  # head and loss, and FSDP's traffic for them
-    sharded_exposed_backward = sharded_backward - fsdp_hidden_share * min(sharded_backward, layer_backward)  # what shows of it, backward
-    sharded_exposed_forward = sharded_forward - fsdp_hidden_share * min(sharded_forward, layer_forward)  # what shows of it, forward
+    sharded_exposed_backward = sharded_backward - fsdp_hidden_share * min(sharded_backward, free_backward)  # what shows of it, backward
+    sharded_exposed_forward = sharded_forward - fsdp_hidden_share * min(sharded_forward, free_forward)  # what shows of it, forward
     layer_time = layer_backward + layer_forward + sharded_exposed_backward + sharded_exposed_forward  # a layer, both ways
     all_stages = last_work + layer_time * layers  # a micro-batch on all stages together
     pipeline_backward = layer_backward  # backward of a micro-batch in a layer
