@@ -25,6 +25,7 @@ def collectives_math() -> str:
     """The textbook forms of collectives."""
     from costmodel.equations.collectives import ALGORITHMS
     from costmodel.equations.collectives import point_to_point as places
+    from costmodel.equations.collectives.contention import SharedLinks
     from costmodel.equations.collectives.fabric import FairShare
     from costmodel.equations.collectives.rates import Rates
 
@@ -36,6 +37,7 @@ def collectives_math() -> str:
         "message_between_slices": places.MessageBetweenSlices,
         "message_from_host": places.MessageFromHost,
         "rates": Rates,
+        "shared_links": SharedLinks,
     }
     functions = {name: (chapter.system, list(chapter.system.equations)) for name, chapter in chapters.items()}
     return math_module("The textbook forms of collectives, one function an algorithm.", functions)
@@ -130,11 +132,10 @@ def training_math(kind: str) -> str:
 def training_numpy(kind: str) -> str:
     """Training steps on one kind of machine, over tables of layouts."""
     from costmodel.equations.axes import PRODUCT_AXES
-    from costmodel.equations.evaluation import LEVELS, SEARCHED, step
+    from costmodel.equations.evaluation import IN_BLOCKS, LEVELS, SEARCHED, searched_step
 
-    return numpy_module(
-        f"Training steps on {spoken(kind)}, over tables of layouts.", step(kind), SEARCHED, PRODUCT_AXES, LEVELS[kind]
-    )
+    meaning = f"Training steps on {spoken(kind)}, over tables of layouts."
+    return numpy_module(meaning, searched_step(kind), SEARCHED, PRODUCT_AXES, LEVELS[kind], IN_BLOCKS)
 
 
 def spoken(kind: str) -> str:
@@ -152,14 +153,31 @@ def legality_numpy(experts: bool) -> str:
     return numpy_module(meaning, rules, judged(rules), PRODUCT_AXES, rule_levels(experts))
 
 
+def host_memory_numpy() -> str:
+    """What a layout takes of its hosts, over tables of degrees."""
+    from costmodel.equations.axes import PRODUCT_AXES
+    from costmodel.equations.evaluation import HOSTED, rule_levels
+    from costmodel.equations.host_memory import HostMemory
+
+    return numpy_module(
+        "What a layout takes of its hosts, over tables of degrees.",
+        HostMemory.system,
+        HOSTED,
+        PRODUCT_AXES,
+        rule_levels(experts=True),
+    )
+
+
 def group_math(kind: str) -> str:
     """The collectives of a group of ranks on one kind of machine, and what there is to say of each algorithm."""
     from costmodel.equations.collectives.group_on_switches import ALGORITHMS_ON_SWITCHES, CollectivesOnSwitches
     from costmodel.equations.collectives.group_on_torus import ALGORITHMS_ON_TORUS, CollectivesOnTorus
+    from costmodel.equations.collectives.library_group import ALGORITHMS_OF_LIBRARY, CollectivesByLibrary
 
     chapter, algorithms = {
         "switches": (CollectivesOnSwitches, ALGORITHMS_ON_SWITCHES),
         "torus": (CollectivesOnTorus, ALGORITHMS_ON_TORUS),
+        "switches_by_library": (CollectivesByLibrary, ALGORITHMS_OF_LIBRARY),
     }[kind]
     system = chapter.system
     table: dict[str, dict[str, dict[str, object]]] = {}
@@ -177,7 +195,10 @@ def group_math(kind: str) -> str:
                 "source": time.source,
                 "valid": time.valid,
             }
-    source = math_module(f"Collectives of a group of ranks on {kind}, by every algorithm.", {"times": (system, wanted)})
+    where = kind.replace("_", " ")
+    source = math_module(
+        f"Collectives of a group of ranks on {where}, by every algorithm.", {"times": (system, wanted)}
+    )
     return f"{source}\n\nALGORITHMS: dict[str, dict[str, dict[str, Any]]] = {pformat(table, width=120, sort_dicts=False)}\n"
 
 
@@ -222,22 +243,26 @@ TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/buckets_math.py": buckets_math,
     "costmodel/generated/collectives_math.py": collectives_math,
     "costmodel/generated/group_on_switches_math.py": lambda: group_math("switches"),
+    "costmodel/generated/group_on_switches_by_library_math.py": lambda: group_math("switches_by_library"),
     "costmodel/generated/group_on_torus_math.py": lambda: group_math("torus"),
     "costmodel/generated/economics_math.py": economics_math,
     "costmodel/generated/kernels_math.py": kernels_math,
     "costmodel/generated/labels.py": labels,
     "costmodel/generated/overlay_math.py": overlay_math,
     "costmodel/generated/parameters_math.py": parameters_math,
+    "costmodel/generated/host_memory_numpy.py": host_memory_numpy,
     "costmodel/generated/legality_numpy.py": lambda: legality_numpy(experts=False),
     "costmodel/generated/legality_with_experts_numpy.py": lambda: legality_numpy(experts=True),
     "costmodel/generated/training_on_switches_math.py": lambda: training_math("switches"),
     "costmodel/generated/training_on_switches_numpy.py": lambda: training_numpy("switches"),
     "costmodel/generated/training_on_switches_with_experts_math.py": lambda: training_math("switches_with_experts"),
     "costmodel/generated/training_on_switches_with_experts_numpy.py": lambda: training_numpy("switches_with_experts"),
+    "costmodel/generated/training_on_switches_with_hosts_numpy.py": lambda: training_numpy("switches_with_hosts"),
     "costmodel/generated/training_on_torus_math.py": lambda: training_math("torus"),
     "costmodel/generated/training_on_torus_numpy.py": lambda: training_numpy("torus"),
     "costmodel/generated/training_on_torus_with_experts_math.py": lambda: training_math("torus_with_experts"),
     "costmodel/generated/training_on_torus_with_experts_numpy.py": lambda: training_numpy("torus_with_experts"),
+    "costmodel/generated/training_on_torus_with_hosts_numpy.py": lambda: training_numpy("torus_with_hosts"),
 }
 """Each file, from the root of the checkout, and the function that gives its text."""
 

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
 import os
 import re
@@ -190,10 +191,85 @@ def memory_printed() -> str:
     )
 
 
+def published_layouts() -> str:
+    """Published layouts, predicted beside published, as tables/validation/layouts.csv has them."""
+    with (ROOT / "tables/validation/layouts.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+
+    def shown(row: Mapping[str, str], column: str) -> str:
+        if not row[column]:
+            return ""
+        scale = 1e9 if row["quantity"].endswith("_bytes") else 1
+        return f"{float(row[column]) / scale:.3g}"
+
+    return columns(
+        ("run", "on", "layout", "quantity", "published", "predicted", "error", "note"),
+        [
+            (
+                row["id"],
+                f"`{row['on']}`",
+                f"`{row['layout']}`",
+                f"`{row['quantity']}`",
+                shown(row, "published"),
+                shown(row, "predicted"),
+                f"{100 * float(row['error']):+.1f}%" if row["error"] else "",
+                "; ".join(words for words in (row["not_predicted"], row["note"]) if words),
+            )
+            for row in rows
+        ],
+    )
+
+
 def columns(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     """A table of several columns; bars inside cells are escaped."""
     lines = [headers, ("---",) * len(headers), *rows]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def collective_errors() -> str:
+    """The error of predicted collectives by class, on rows that no constant is fitted to."""
+    from statistics import median
+
+    from costmodel.catalog.catalog import Catalog, shipped
+    from costmodel.studies.validation.collective_rows import rows_of
+    from costmodel.studies.validation.collectives import outcome
+
+    catalog = Catalog.open()
+    found: dict[str, dict[str, list[float]]] = {}
+    for name in ("in_node", "published"):
+        for row in rows_of(shipped("tables") / "published" / "collectives" / f"{name}.csv", catalog):
+            error = None if row.part == "fit" else outcome(row, catalog).error
+            if error is not None:
+                size = "to 64 KiB" if row.payload <= 2**16 else "to 16 MiB" if row.payload <= 2**24 else "larger"
+                found.setdefault(_class_of(row), {}).setdefault(size, []).append(abs(error))
+    sizes = ("to 64 KiB", "to 16 MiB", "larger")
+    lines = [f"| median, 90 % within (rows) | {' | '.join(sizes)} |", "|---|---|---|---|"]
+    for kind, bands in sorted(found.items()):
+        cells = []
+        for size in sizes:
+            errors = sorted(bands.get(size, []))
+            most = f"{errors[int(0.9 * (len(errors) - 1))]:.0%}" if errors else ""
+            cells.append(f"{median(errors):.1%}, {most} ({len(errors)})" if errors else "")
+        lines.append(f"| {kind} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _class_of(row: Any) -> str:
+    """What a measured collective is counted under."""
+    if row.machine.startswith("tpu"):
+        return "TPU, one axis"
+    if ":1x" not in row.machine:
+        return "over several nodes, started by PyTorch" if row.started_by else "over several nodes"
+    if row.started_by:
+        return "in a node, started by PyTorch or JAX"
+    if row.machine.startswith("rtx"):
+        return "in a node, PCIe, tables"
+    tables = row.source.startswith("aiconfigurator")
+    if row.operation == "all-to-all":
+        return "in a node, all-to-all, tables" if tables else "in a node, all-to-all, others"
+    if row.operation == "send-recv":
+        return "in a node, one message"
+    return f"in a node, all-gather, reduce-scatter, all-reduce, {'tables' if tables else 'others'}"
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -205,6 +281,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "text rules": text_rules,
     "traits": traits,
     "memory printed": memory_printed,
+    "published layouts": published_layouts,
+    "errors of collectives": collective_errors,
 }
 
 

@@ -55,10 +55,12 @@ def facts_of(entry: Entry) -> dict[str, Fact]:
             **entry.details,
         }
     overlay = entry.overlay.limits if isinstance(entry, Link) and entry.overlay else {}
+    library = entry.library.constants if isinstance(entry, Link) and entry.library else {}
     return {
         **_prefixed("spec", spec),
         **_prefixed("attainable", entry.attainable),
         **_prefixed("overlay", overlay),
+        **_prefixed("library", library),
     }
 
 

@@ -91,6 +91,14 @@ class Overlay:
 
 
 @dataclass(frozen=True, slots=True)
+class Library:
+    """What a library of collectives makes of a link; a protocol without constants is not used there."""
+
+    name: str
+    constants: Mapping[str, Number] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """One kind of link. `bandwidth` is one way, of one link or port as `per` says; `latency` is one hop or step.
 
@@ -107,6 +115,7 @@ class Link:
     details: Mapping[str, Fact] = field(default_factory=dict)
     note: str = ""
     overlay: Overlay | None = None
+    library: Library | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from costmodel.catalog.entries import Link, Overlay
-from costmodel.catalog.facts import fact, facts
+from costmodel.catalog.entries import Library, Link, Overlay
+from costmodel.catalog.facts import fact, facts, number
 from costmodel.catalog.reader import Block
 
 KINDS = ("nvlink", "ici", "xgmi", "neuronlink", "infiniband", "ethernet", "efa", "dcn", "pcie", "c2c", "gaudi", "other")
@@ -28,19 +28,51 @@ ATTAINABLE = {
     "collective": _SHARE,
     "pair": _SHARE,
     "in_network": _SHARE,
-    # The measured curve of collectives in one domain:
-    # time^ramp = (start + step n)^ramp + ((wire bytes + own_shard_cost * shard) / (asymptote * bandwidth))^ramp
-    "start": _LATENCY,
-    "step": _LATENCY,
-    "asymptote": _SHARE,
-    "ramp": ("ratio", 0.1, 10.0),
-    "own_shard_cost": ("ratio", 0.0, 10.0),
-    "in_network_cost": ("ratio", 0.1, 10.0),
-    # What NCCL counts for a step, by protocol.
-    "step_low_latency": _LATENCY,
-    "step_128_byte": _LATENCY,
-    "step_simple": _LATENCY,
 }
+LIBRARIES = ("nccl", "xla")
+_COST = ("ratio", 0.0, 10.0)
+_ANY_SHARE = ("share", 0.001, 1.0)
+PROTOCOLS = ("ll", "ll128", "simple")
+"""How a library of collectives sends: a flag beside every word, one in 128 bytes, whole chunks."""
+LIBRARY = {
+    # Of a chip's link inside a fast domain, by protocol: start-up, one step, share of the bandwidth.
+    "ll_start": _LATENCY,
+    "ll_step": _LATENCY,
+    "ll_share": _ANY_SHARE,
+    "ll128_start": _LATENCY,
+    "ll128_step": _LATENCY,
+    "ll128_share": _ANY_SHARE,
+    "simple_start": _LATENCY,
+    "simple_step": _LATENCY,
+    "simple_share": _ANY_SHARE,
+    "own_shard": _COST,
+    "in_network_start": _LATENCY,
+    "in_network_share": _ANY_SHARE,
+    "exchange_ll_start": _LATENCY,
+    "exchange_ll_share": _ANY_SHARE,
+    "exchange_start": _LATENCY,
+    "exchange_share": _ANY_SHARE,
+    "own_block": _COST,
+    # Of a NIC: the least of any step of a ring in a group of several domains, one step of a ring and of a tree between domains, share of the bandwidth, and what a rank sends at most.
+    "ll_overhead": _LATENCY,
+    "ll_ring_step": _LATENCY,
+    "ll_tree_step": _LATENCY,
+    "ll_nic_share": _ANY_SHARE,
+    "ll_rank_rate": _BANDWIDTH,
+    "ll128_overhead": _LATENCY,
+    "ll128_ring_step": _LATENCY,
+    "ll128_tree_step": _LATENCY,
+    "ll128_nic_share": _ANY_SHARE,
+    "simple_overhead": _LATENCY,
+    "simple_ring_step": _LATENCY,
+    "simple_tree_step": _LATENCY,
+    "simple_nic_share": _ANY_SHARE,
+    "exchange_nic_share": _ANY_SHARE,
+    # Of a link of a torus: one hop and share of the bandwidth, software included.
+    "hop": _LATENCY,
+    "link_share": _ANY_SHARE,
+}
+"""What a library makes of a link. A protocol that a link does not name is not used there."""
 OVERLAY = {
     "mtu": ("bytes", 256, 65536),
     "packet_rate": ("events per second", 1e3, 1e12),
@@ -61,7 +93,7 @@ OVERLAY = {
 
 def link(block: Block) -> Link:
     """The link that a file describes; raises CatalogError where the file breaks a rule."""
-    block.keys_are(("name", "kind", "per", "spec", "attainable"), ("aliases", "note", "overlay"))
+    block.keys_are(("name", "kind", "per", "spec", "attainable"), ("aliases", "note", "overlay", "library"))
     spec = block.block("spec")
     spec.keys_are(("bandwidth", "latency"), DETAILS)
     attainable = block.block("attainable")
@@ -77,6 +109,15 @@ def link(block: Block) -> Link:
         details={key: fact(spec, key, *DETAILS[key]) for key in spec if key in DETAILS},
         note=block.text("note", ""),
         overlay=_overlay(block.block("overlay")) if "overlay" in block else None,
+        library=_library(block.block("library")) if "library" in block else None,
+    )
+
+
+def _library(block: Block) -> Library:
+    block.keys_are(("name",), LIBRARY)
+    return Library(
+        name=block.choice("name", LIBRARIES),
+        constants={key: number(block, key, *LIBRARY[key]) for key in block if key in LIBRARY},
     )
 
 

@@ -23,7 +23,8 @@ from costmodel.catalog.catalog import (
     yaml_files,
 )
 from costmodel.catalog.counts import parameter_counts
-from costmodel.catalog.entries import Chip, Cluster, Fact, Link, Number, shape_text
+from costmodel.catalog.entries import Chip, Cluster, Fact, Library, Link, Number, shape_text
+from costmodel.catalog.links import PROTOCOLS
 from costmodel.catalog.models import read_model
 from costmodel.catalog.reader import Block
 from costmodel.catalog.sizes import standard_rule
@@ -216,10 +217,23 @@ def _link(link: Link) -> Iterator[Problem]:
                 f"{count.value:g} links of {each.stated} are {total / 1e9:g} GB/s; sheets often print both directions"
             )
             yield _at(whole, message)
-    steps = [link.attainable.get(f"step_{protocol}") for protocol in ("low_latency", "128_byte", "simple")]
-    for fast, slow in pairwise(steps):
-        if isinstance(fast, Number) and isinstance(slow, Number) and fast.value > slow.value:
-            yield _at(slow, "the steps are ordered low latency, 128 bytes, simple: each slower than the one before")
+    if link.library is not None:
+        yield from _library(link.library)
+
+
+def _library(library: Library) -> Iterator[Problem]:
+    """Protocols of which only a part is told, and such as swap roles."""
+    known = library.constants
+    for protocol in PROTOCOLS:
+        for parts in (("start", "step", "share"), ("ring_step", "tree_step", "nic_share")):
+            told = [known[f"{protocol}_{part}"] for part in parts if f"{protocol}_{part}" in known]
+            if told and len(told) < len(parts):
+                missing = [f"{protocol}_{part}" for part in parts if f"{protocol}_{part}" not in known]
+                yield _at(told[0], f"{', '.join(missing)} is missing beside it")
+    for part, more in (("ring_step", "slower"), ("share", "wider")):
+        for first, second in pairwise([known[f"{p}_{part}"] for p in PROTOCOLS if f"{p}_{part}" in known]):
+            if first.value > second.value:
+                yield _at(second, f"low latency, 128-byte flags, whole chunks: each is {more} than the one before")
 
 
 def _overlay(catalog: Catalog, link: Link, path: Path) -> Iterator[Problem]:

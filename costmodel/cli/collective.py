@@ -33,6 +33,8 @@ SIZE = (
         "collective all-reduce --sweep 1KiB:16GiB --on dgx-h100:1024 --group 8",
         "collective send-recv --size 32MiB --on dgx-h100:512 --between spine",
         "collective all-reduce --size 1GiB --on meta-roce-24k:1024 --overlay vxlan,ipsec --mtu 1500",
+        "collective all-reduce --sweep 1KiB:1GiB --on dgx-h100:8 --library none",
+        "collective reduce-scatter --size 512MiB --on dgx-h100:64x8 --beside all-to-all:64MiB:64",
         "collective dispatch --experts 256 --top-k 8 --tokens 4096 --hidden 7168 --on dgx-h100:64",
     ),
 )
@@ -73,6 +75,29 @@ def collective(
         ),
     ] = None,
     mtu: Annotated[int | None, count("--mtu", "BYTES", "Largest packet between domains: 1500, 9000.")] = None,
+    library: Annotated[
+        str | None,
+        typer.Option(
+            "--library", metavar="NAME", help="What runs it: nccl, xla, or none; default: what the machine uses."
+        ),
+    ] = None,
+    started_by: Annotated[
+        str | None,
+        typer.Option(
+            "--started-by", metavar="NAME", help="Framework whose host starts it, not a captured graph: torch, jax."
+        ),
+    ] = None,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            "--beside",
+            metavar="OP:SIZE[:GROUP]",
+            help="Another at the same time, on links that both use: all-gather:64MiB:8.",
+        ),
+    ] = None,
+    groups_sharing: Annotated[
+        int, count("--groups-sharing", "COUNT", "Groups that run it over the same links at once.")
+    ] = 1,
     experts: Annotated[int | None, count("--experts", "COUNT", "Of dispatch and combine: experts in all.")] = None,
     top_k: Annotated[int | None, count("--top-k", "COUNT", "Experts that a token is sent to.")] = None,
     tokens: Annotated[int | None, count("--tokens", "COUNT", "Tokens of a rank.")] = None,
@@ -103,5 +128,9 @@ def collective(
         sweep=sweep,
         overlay=overlay,
         mtu=mtu,
+        library=library,
+        started_by=started_by,
+        beside=beside,
+        groups_sharing=groups_sharing,
         catalog=catalog,
     )

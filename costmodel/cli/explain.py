@@ -69,6 +69,10 @@ def explain(
     group: Annotated[int | None, count("--group", "RANKS", "Of a collective; default: all.")] = None,
     stride: Annotated[int, count("--stride", "RANKS", "From one of the group to the next.")] = 1,
     axes: Annotated[str | None, typer.Option("--axes", metavar="AXES", help="On a torus, those of the group.")] = None,
+    library: Annotated[
+        str | None,
+        typer.Option("--library", metavar="NAME", help="What runs a collective; none: what the links would allow."),
+    ] = None,
     depth: Annotated[
         int | None, count("--depth", "LEVELS", "Definitions to go down; default 2 with numbers, else 1.", least=0)
     ] = None,
@@ -110,6 +114,7 @@ def explain(
         group=group,
         axes=axes,
         stride=stride,
+        library=library,
         depth=depth,
         rows=_pairs("--row", row, "AXIS=LABEL, such as matmul=ffn_in"),
         only=only or [],

@@ -133,6 +133,16 @@ Reduction = Annotated[
         "--reduce-in", metavar="NAME", help="Gradients on the wire: fp32 (default on GPUs) or bf16 (default on TPUs)."
     ),
 ]
+Routing = Annotated[
+    str | None,
+    typer.Option(
+        "--routing",
+        metavar="WORDS",
+        help="How tokens go to experts: imbalance (the busiest rank over the mean), capacity (the same at most, tokens beyond are "
+        'dropped), dispatch and combine (precisions there and back), such as "imbalance=1.2 dispatch=fp8"; default: evenly, '
+        "nothing dropped, in 16 bits.",
+    ),
+]
 RECIPES = (
     *("megatron-bf16", "megatron-bf16-fused-loss", "megatron-fp16", "megatron-fp8", "megatron-precision-aware"),
     *("megatron-precision-aware-bf16-moments", "deepspeed-zero1-fp16", "deepspeed-zero3", "deepspeed-bf16"),
@@ -159,5 +169,29 @@ Placement = Annotated[
         help="Which placements are tried: what megatron, torchtitan, llama3, jax or jax-split reaches, an order such as "
         "tp-dp-pp, or one written out (domain:tp8/network:dp16.pp4); best tries all.",
     ),
+]
+Offload = Annotated[
+    str | None,
+    typer.Option(
+        "--offload",
+        metavar="WHERE",
+        show_default=False,
+        help="Let hosts keep optimizer states, weights or activations: host (in their memory) or nvme (states on their "
+        "drives too). Nothing without it.",
+    ),
+]
+DocumentLength = Annotated[
+    str | None,
+    typer.Option(
+        "--document-length",
+        metavar="TOKENS",
+        show_default=False,
+        help="Tokens of the document that a token is in, on the mean over tokens, where sequences pack several that do "
+        "not attend to each other; default: a sequence is one document.",
+    ),
+]
+LossChunks = Annotated[
+    int,
+    count("--loss-chunks", "COUNT", "Pieces of a micro-batch in which head and loss are computed, for less memory."),
 ]
 MODEL = "A name (costmodel models list), a size such as 70B, or the path of a Hugging Face config.json."

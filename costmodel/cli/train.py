@@ -12,14 +12,17 @@ from costmodel.cli.options import (
     MODEL,
     Attention,
     Batch,
+    DocumentLength,
     Dropout,
     Dtype,
     ExpertKernels,
     Launches,
+    LossChunks,
     On,
     Overlap,
     Recipe,
     Reduction,
+    Routing,
     SequenceLength,
     Slices,
     Tokens,
@@ -62,6 +65,12 @@ def train(
     overlap: Overlap = "dp",
     expert_kernels: ExpertKernels = "plain",
     reduce_in: Reduction = None,
+    routing: Routing = None,
+    document_length: DocumentLength = None,
+    loss_chunks: LossChunks = 1,
+    stages: Annotated[
+        bool, typer.Option("--stages", help="Show what each pipeline stage holds in each phase of a step.")
+    ] = False,
 ) -> Answer:
     """Time, memory and money of a training step, item by item."""
     from costmodel.studies.train import train as study
@@ -77,5 +86,9 @@ def train(
         dtype=dtype,
         recipe=recipe,
         software=software_of(attention, dropout, launch, overlap, expert_kernels, reduce_in),
+        routing=routing,
+        document_length=document_length,
+        loss_chunks=loss_chunks,
+        stages=stages,
         catalog=catalog,
     )

@@ -23,6 +23,19 @@ CONTEXT = Axis("context", ("ring", "ring-contiguous", "all-gather", "ulysses", "
 piece of the sequence (zig-zag) or one piece; gathered whole; heads exchanged for tokens; or heads exchanged in small groups
 and a ring over the groups."""
 
+OFFLOAD = Axis(
+    "offload",
+    (
+        "none",
+        "optimizer",
+        "optimizer+weights",
+        "activations",
+        "optimizer+activations",
+        "optimizer+weights+activations",
+    ),
+)
+"""What the host keeps for its chips: nothing, or these together."""
+
 PART = Axis("part", ("forward", "input_gradient", "weight_gradient"))
 """The three products of every weight matrix in a training step."""
 
@@ -56,5 +69,5 @@ BUCKET = Axis("bucket")
 INNER_AXES = (PART, MATMUL, STAGE, PHASE)
 """Those inside a layer, a pipeline or a step, which one answer runs over too."""
 
-PRODUCT_AXES = (MICRO_BATCH, SCHEDULE, SHARDING, RECOMPUTE, SEQUENCE, CONTEXT, *INNER_AXES)
+PRODUCT_AXES = (MICRO_BATCH, SCHEDULE, SHARDING, RECOMPUTE, SEQUENCE, CONTEXT, OFFLOAD, *INNER_AXES)
 """In the order of the arrays' dimensions, outermost first."""

@@ -1,7 +1,8 @@
 """A training step with its groups of ranks placed on chips behind switches."""
 
 from costmodel.equations.collectives.fabric import SwitchFabric
-from costmodel.equations.collectives.group_on_switches import SwitchGroup, TokensInGroupOnSwitches
+from costmodel.equations.collectives.group_on_switches import TokensInGroupOnSwitches
+from costmodel.equations.collectives.library_group import GroupAsRun
 from costmodel.equations.communication import Groups, communicating
 from costmodel.equations.parallelism.context import ContextPayloads
 from costmodel.equations.parallelism.experts import ExpertPayloads
@@ -91,13 +92,13 @@ class OnSwitches(Chapter):
         count, largest(unit_stage / (unit_etp * unit_ep), 1), "ranks with the same experts in one scalable unit"
     )
 
-    along_tp = part(SwitchGroup, n=tp, m=domain_tp, u=unit_tp, S=layout.hidden_state_bytes)
-    kv_block = part(SwitchGroup, n=ring_ranks, m=domain_ring, u=unit_ring, S=context.kv_block)
-    kv_gradient_block = part(SwitchGroup, n=ring_ranks, m=domain_ring, u=unit_ring, S=context.kv_gradient_block)
-    gathered_kv = part(SwitchGroup, n=cp, m=domain_cp, u=unit_cp, S=context.gathered_kv)
-    gathered_kv_gradient = part(SwitchGroup, n=cp, m=domain_cp, u=unit_cp, S=context.gathered_kv_gradient)
-    heads_in = part(SwitchGroup, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_in)
-    heads_out = part(SwitchGroup, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_out)
+    along_tp = part(GroupAsRun, n=tp, m=domain_tp, u=unit_tp, S=layout.hidden_state_bytes)
+    kv_block = part(GroupAsRun, n=ring_ranks, m=domain_ring, u=unit_ring, S=context.kv_block)
+    kv_gradient_block = part(GroupAsRun, n=ring_ranks, m=domain_ring, u=unit_ring, S=context.kv_gradient_block)
+    gathered_kv = part(GroupAsRun, n=cp, m=domain_cp, u=unit_cp, S=context.gathered_kv)
+    gathered_kv_gradient = part(GroupAsRun, n=cp, m=domain_cp, u=unit_cp, S=context.gathered_kv_gradient)
+    heads_in = part(GroupAsRun, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_in)
+    heads_out = part(GroupAsRun, n=ulysses_ranks, m=domain_ulysses, u=unit_ulysses, S=context.exchanged_out)
     # Ranks with the same weights share them in groups of neighbours, and groups sum their shares.
     sharing = part(
         SharedOnSwitches, ranks=replicas, domain=domain_replicas, unit=unit_replicas, sharing=layout.sharing_ranks
@@ -108,12 +109,12 @@ class OnSwitches(Chapter):
     stage_gradient_bytes = equation(
         bytes_, layout.heaviest_stage * gradient_wire_bytes, "gradients of the heaviest stage on the wire"
     )
-    weights_of_layer = part(SwitchGroup, **among, S=layout.layer_parameters * layout.element_size)
-    gradients_of_layer = part(SwitchGroup, **among, S=layout.layer_parameters * gradient_wire_bytes)
-    weights_of_stage = part(SwitchGroup, **among, S=layout.heaviest_stage * layout.element_size)
-    gradients_of_stage = part(SwitchGroup, **on_replicas, S=stage_gradient_bytes)
-    scattered_of_stage = part(SwitchGroup, **among, S=stage_gradient_bytes)
-    shares_of_stage = part(SwitchGroup, **across, S=stage_gradient_bytes / layout.sharing_ranks)
+    weights_of_layer = part(GroupAsRun, **among, S=layout.layer_parameters * layout.element_size)
+    gradients_of_layer = part(GroupAsRun, **among, S=layout.layer_parameters * gradient_wire_bytes)
+    weights_of_stage = part(GroupAsRun, **among, S=layout.heaviest_stage * layout.element_size)
+    gradients_of_stage = part(GroupAsRun, **on_replicas, S=stage_gradient_bytes)
+    scattered_of_stage = part(GroupAsRun, **among, S=stage_gradient_bytes)
+    shares_of_stage = part(GroupAsRun, **across, S=stage_gradient_bytes / layout.sharing_ranks)
     exchanged = part(ExpertPayloads, shared=True)
     to_experts = {
         "n": layout.ep,
@@ -129,7 +130,7 @@ class OnSwitches(Chapter):
     }
     tokens_there = part(TokensInGroupOnSwitches, **to_experts, token_bytes=exchanged.dispatched_token)
     tokens_back = part(TokensInGroupOnSwitches, **to_experts, token_bytes=exchanged.combined_token)
-    expert_rows = part(SwitchGroup, n=layout.etp, m=domain_etp, u=unit_etp, S=exchanged.gathered_rows)
+    expert_rows = part(GroupAsRun, n=layout.etp, m=domain_etp, u=unit_etp, S=exchanged.gathered_rows)
     expert_sharing = part(
         SharedOnSwitches,
         ranks=layout.expert_replicas,
@@ -148,15 +149,15 @@ class OnSwitches(Chapter):
         "m": expert_sharing.domain_groups,
         "u": expert_sharing.unit_groups,
     }
-    experts_of_layer = part(SwitchGroup, **among_copies, S=exchanged.expert_weights_layer)
-    expert_gradients_of_layer = part(SwitchGroup, **among_copies, S=exchanged.expert_gradients_layer)
-    experts_of_stage = part(SwitchGroup, **among_copies, S=exchanged.expert_weights_stage)
-    expert_gradients_of_stage = part(SwitchGroup, **on_copies, S=exchanged.expert_gradients_stage)
-    scattered_experts_of_stage = part(SwitchGroup, **among_copies, S=exchanged.expert_gradients_stage)
+    experts_of_layer = part(GroupAsRun, **among_copies, S=exchanged.expert_weights_layer)
+    expert_gradients_of_layer = part(GroupAsRun, **among_copies, S=exchanged.expert_gradients_layer)
+    experts_of_stage = part(GroupAsRun, **among_copies, S=exchanged.expert_weights_stage)
+    expert_gradients_of_stage = part(GroupAsRun, **on_copies, S=exchanged.expert_gradients_stage)
+    scattered_experts_of_stage = part(GroupAsRun, **among_copies, S=exchanged.expert_gradients_stage)
     expert_shares_of_stage = part(
-        SwitchGroup, **across_copies, S=exchanged.expert_gradients_stage / layout.expert_sharing_ranks
+        GroupAsRun, **across_copies, S=exchanged.expert_gradients_stage / layout.expert_sharing_ranks
     )
-    along_pp = part(SwitchGroup, n=pp, m=domain_pp, u=unit_pp, S=layout.hidden_state_bytes / layout.sequence_split)
+    along_pp = part(GroupAsRun, n=pp, m=domain_pp, u=unit_pp, S=layout.hidden_state_bytes / layout.sequence_split)
     step = communicating(
         layout.experts,
         Groups(

@@ -13,7 +13,8 @@ MEANING = {'all_gather': 'by the fastest algorithm', 'reduce_scatter': 'by the f
 
 def times(*, n: Any, domain_latency: Any, m: Any, nic_latency: Any, u: Any, switch_latency: Any, unit_levels_below: Any, unit_link_latency: Any, launch_latency: Any, S: Any, chips_per_host: Any, nic_bandwidth: Any, nics_per_host: Any, nic_share: Any, domain_kind: Any, domain_bandwidth: Any, domain_share: Any, unit_oversubscription: Any, nvls_share: Any, chosen: Any, dispatch_bytes: Any, tokens: Any, experts: Any, node_limit: Any, combine_bytes: Any) -> dict[str, Any]:
     """CollectivesOnSwitches: every quantity by name."""
-    unit_latency = 2 * switch_latency * unit_levels_below + unit_link_latency  # one step over the level
+    unit_beyond = 2 * switch_latency * unit_levels_below  # what further switches add, there and back
+    unit_latency = unit_beyond + unit_link_latency  # one step over the level
     rail_latency = unit_latency if n > u else nic_latency  # one step between the farthest ranks of a rail
     slowest_latency = rail_latency if n > m else domain_latency  # one step at the slowest level spanned
     all_gather_flat_all_gather_latency = slowest_latency * ceil_log2(n)  # log2 n steps, rounded up

@@ -10,13 +10,15 @@ from typing import Literal
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Chip, Model, Number, Unknown
 from costmodel.catalog.shape import equation_inputs
-from costmodel.catalog.units import ELEMENT_BYTES
 from costmodel.errors import InputError
 from costmodel.search import precision, software
+from costmodel.search.host import host_inputs
 from costmodel.search.precision import HALF, half_of
+from costmodel.search.routing import ExpertRouting
 from costmodel.search.software import Software
 from costmodel.topology.grammar import AXES
 from costmodel.topology.groups import fabric_inputs
+from costmodel.topology.libraries import library_in_training, library_inputs
 from costmodel.topology.machine import Machine
 
 EXPERT_DEGREES = ("ep", "etp")
@@ -29,29 +31,6 @@ STATES = ("weight_bytes", "gradient_bytes", "optimizer_bytes", "step_extra_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Routing:
-    """How tokens go to experts.
-
-    `imbalance` is the rows of the busiest rank over those of the mean one, `capacity` the same at most, beyond which tokens are
-    dropped (0: nowhere). The precisions on the way there and back are those of activations where they are empty.
-    """
-
-    imbalance: float = 1.0
-    capacity: float = 0.0
-    dispatch_dtype: str = ""
-    combine_dtype: str = ""
-
-    def inputs(self, dtype: str) -> dict[str, float]:
-        """As the equations take it, in a training of that precision."""
-        return {
-            "expert_imbalance": self.imbalance,
-            "expert_capacity": self.capacity,
-            "dispatch_bytes": ELEMENT_BYTES[self.dispatch_dtype or half_of(dtype)],
-            "combine_bytes": ELEMENT_BYTES[self.combine_dtype or half_of(dtype)],
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Workload:
     """A model trained on a machine: `global_batch` sequences of `sequence_length` tokens a step."""
 
@@ -61,8 +40,12 @@ class Workload:
     global_batch: int
     dtype: str = "bf16"
     recipe: str = ""
-    routing: Routing = Routing()
+    routing: ExpertRouting = field(default_factory=ExpertRouting)
     software: Software = field(default_factory=Software)
+    document_length: int = 0
+    """Tokens of the document that a token is in, on the mean over tokens; 0 where a sequence is one document."""
+    loss_chunks: int = 1
+    """Pieces of a micro-batch in which head and loss are computed."""
 
     @property
     def has_experts(self) -> bool:
@@ -159,23 +142,29 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
             "cp_hidden_share": hidden,
             "fsdp_hidden_share": hidden,
             "dp_hidden_share": hidden,
+            "host_hidden_share": hidden,
             "ep_hidden_share": hidden,
         }
     return {
+        **({} if workload.has_experts else dict.fromkeys(EXPERT_DEGREES, 1)),
         **equation_inputs(model),
         **chip_inputs(machine.chip, workload.dtype, workload.software.attention),
         **precision.precision_inputs(machine.chip, workload.dtype, formats),
         **fabric_inputs(machine),
         **_values(formats),
         **_values(code),
+        **library_inputs(machine, library_in_training(machine)),
+        **host_inputs(machine, catalog),
         **time,
         **memory,
         **recipe,
         **chosen,
-        **workload.routing.inputs(workload.dtype),
+        **workload.routing.inputs(half_of(workload.dtype)),
         "chips": machine.chips,
         "global_batch": workload.global_batch,
         "sequence_length": workload.sequence_length,
+        "document_length": workload.document_length or workload.sequence_length,
+        "loss_chunks": workload.loss_chunks,
     }
 
 

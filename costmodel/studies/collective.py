@@ -8,7 +8,7 @@ the message else. "How To Scale Your Model" counts an all-to-all's array over al
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 
@@ -18,9 +18,11 @@ from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
 from costmodel.studies.messages import messages
 from costmodel.studies.overlay import SeenThrough, overlaid
+from costmodel.studies.sharing import SharedLinks, sharing
 from costmodel.studies.ties import TIE
 from costmodel.studies.timings import Group, Routing, Timing, timings
-from costmodel.topology.machine import parse_machine
+from costmodel.topology.libraries import NONE, known_library, library_named
+from costmodel.topology.machine import Machine, parse_machine
 
 OPERATIONS = {
     "all-gather": "every rank gets all shards",
@@ -81,6 +83,7 @@ class CollectiveAnswer:
     notes: tuple[str, ...]
     sweep: bool = False
     overlays: tuple[SeenThrough, ...] = ()
+    shared: SharedLinks | None = None
     exit_code: int = 0
 
     def records(self) -> Sequence[Record]:
@@ -104,6 +107,7 @@ class CollectiveAnswer:
         return {
             "comparison": [timing.result() for timing in self.comparison],
             "overlays": [link.result() for link in self.overlays],
+            "shared_links": self.shared.result() if self.shared is not None else None,
             "notes": list(self.notes),
         }
 
@@ -116,6 +120,8 @@ class CollectiveAnswer:
         if self.comparison:
             tables.append(Table("For comparison", *_grid(self.comparison)))
         tables += [link.table() for link in self.overlays]
+        if self.shared is not None:
+            tables.append(self.shared.table())
         return [*tables, Table("", notes=self.notes)]
 
 
@@ -135,6 +141,10 @@ def collective(
     sweep: str | None = None,
     overlay: str | None = None,
     mtu: int | str | None = None,
+    library: str | None = None,
+    started_by: str | None = None,
+    beside: str | None = None,
+    groups_sharing: int = 1,
     catalog: Catalog | Path | None = None,
 ) -> CollectiveAnswer:
     """The time of a collective by every algorithm that applies.
@@ -155,6 +165,11 @@ def collective(
         overlay: what packets go through between fast domains: tunnels, ciphers and a transport of
             hardware/assumptions/networks.yaml, such as `vxlan,ipsec`, or `none`; as the catalog says when it is left out.
         mtu: the largest packet there, in bytes.
+        library: what runs the collective: `nccl`, `xla`, or `none` for what the links would allow; that of the machine when it is
+            left out, where measurements of it are known, unless `algorithm` is one of the links alone.
+        started_by: the framework whose host starts the collective by itself: `torch` or `jax`; none, from a captured graph.
+        beside: another collective at the same time on the same machine, such as `all-gather:64MiB:8`, its group last.
+        groups_sharing: groups that run the collective over the same links at the same time.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
 
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
@@ -166,29 +181,44 @@ def collective(
     if elements not in ELEMENT_BYTES:
         raise InputError.unknown("dtype", elements, ELEMENT_BYTES)
     machine, overlays = overlaid(parse_machine(on, slices, opened), overlay, mtu, opened)
-    said = ""
+    said, ranks = "", None
+    InputError.unless(library, (str, type(None)), "a library is named by text, such as 'nccl'")
+    run_by = library_named(library, machine)
+    dispatch = dispatch_latency(run_by, opened, started_by)
     InputError.unless(routing, (Routing, type(None)), "routing is a costmodel.Routing")
     sizes = _sizes(name, size, sweep, routing, elements)
     if name in PLACES:
-        found = [messages(name, payload, machine, between) for payload in sizes]
+        found = [messages(name, payload, machine, between, run_by, dispatch) for payload in sizes]
     else:
         if between is not None:
             raise InputError(
                 f"--between is for {' and '.join(PLACES)}; {name} is among the ranks of a group, see --group"
             )
-        ranks = Group.of(machine, group=group, axes=axes, stride=stride)
+        ranks = Group.of(machine, group=group, axes=axes, stride=stride, library=run_by, dispatch_latency=dispatch)
         said = str(ranks)
         _check_routing(routing, ranks)
         found = [timings(name, payload, ranks, elements, routing) for payload in sizes]
+        if ranks.has_forms_of_library:
+            hardware = [timings(name, payload, replace(ranks, library=NONE), elements, routing) for payload in sizes]
+            if library is None and algorithm is not None and _is_ideal(algorithm, found[0], hardware[0]):
+                found, run_by = hardware, NONE
+            else:
+                found = [_beside(rows, ideal) for rows, ideal in zip(found, hardware, strict=True)]
     if algorithm is not None:
         found = [_only(algorithm, rows) for rows in found]
     competing = [[row for row in rows if row.competes or algorithm] for rows in found]
     shown = [rows[0] for rows in competing] if sweep else competing[0]
     others = [row for row in found[0] if not row.competes] if algorithm is None and not sweep else []
+    shared = sharing(competing[0][0], name in PLACES or sweep is not None, beside, groups_sharing, ranks, elements)
     where = machine.name_as_typed + (f" x {machine.slices} slices" if machine.slices > 1 else "")
-    notes = (*machine.notes, PAYLOADS[name], *_notes([*shown, *others], tied=sweep is None and name not in PLACES))
+    notes = (
+        *machine.notes,
+        PAYLOADS[name],
+        who_runs(run_by, machine),
+        *_notes([*shown, *others], tied=sweep is None and name not in PLACES),
+    )
     return CollectiveAnswer(
-        name, where, said, tuple(shown), tuple(others), notes, sweep=sweep is not None, overlays=overlays
+        name, where, said, tuple(shown), tuple(others), notes, sweep=sweep is not None, overlays=overlays, shared=shared
     )
 
 
@@ -261,11 +291,58 @@ def _check_routing(routing: Routing | None, group: Group) -> None:
             )
 
 
-def _only(algorithm: str, rows: Sequence[Timing]) -> list[Timing]:
+def dispatch_latency(library: str, catalog: Catalog, started_by: str | None) -> float:
+    """Seconds that the host adds to a collective that it starts by itself; raises InputError where that is not known."""
+    if started_by is None:
+        return 0.0
+    if library != "nccl":
+        raise InputError(f"--started-by is known for collectives of nccl; here runs {library}")
+    known = {name.removesuffix("_start"): number for name, number in catalog.assumptions("nccl").items()}
+    if started_by.lower() not in known:
+        raise InputError.unknown("framework that starts a collective", started_by, known)
+    return known[started_by.lower()].value
+
+
+def who_runs(library: str, machine: Machine) -> str:
+    """What runs the collective, in a sentence."""
+    if library != NONE:
+        return f"As {library} runs it, by constants fitted to measurements; --library none: what the links would allow."
+    known = known_library(machine)
+    if known != NONE:
+        return f"What the links would allow; --library {known}: as that runs it."
+    return "What the links would allow: no library of collectives is measured on them."
+
+
+def _beside(rows: Sequence[Timing], ideal: Sequence[Timing]) -> list[Timing]:
+    """A library's timings, for comparison with the fastest that the links would allow and with bounds and conventions."""
+    fastest = next((row for row in ideal if row.competes), None)
+    bound = (
+        [replace(fastest, algorithm="hardware", competes=False, meaning=f"by the links alone, {fastest.algorithm}")]
+        if fastest is not None and rows[0].ranks > 1
+        else []
+    )
+    return [*rows, *bound, *(row for row in ideal if not row.competes)]
+
+
+def _is_ideal(algorithm: str, run: Sequence[Timing], ideal: Sequence[Timing]) -> bool:
+    """Whether a name is that of an algorithm on the links alone, and of none that the library has."""
     name = algorithm.lower().replace("_", "-")
+    known = [[row.algorithm for row in rows] for rows in (run, ideal)]
+    return name not in known[0] and (name in known[1] or not _named(algorithm, run))
+
+
+def _named(algorithm: str, rows: Sequence[Timing]) -> list[Timing]:
+    """Those of an algorithm, or of a family: `ring` is each protocol of the ring."""
+    name = algorithm.lower().replace("_", "-")
+    exact = [row for row in rows if row.algorithm == name]
+    family = [row for row in rows if row.algorithm.rpartition("-")[0] == name and row.competes]
+    return exact or family
+
+
+def _only(algorithm: str, rows: Sequence[Timing]) -> list[Timing]:
     if rows[0].ranks == 1:
         return list(rows)
-    found = [row for row in rows if row.algorithm == name]
+    found = _named(algorithm, rows)
     if not found:
         raise InputError.unknown(f"algorithm of {rows[0].operation} here", algorithm, [row.algorithm for row in rows])
     return found

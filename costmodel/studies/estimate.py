@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from costmodel.catalog.catalog import Catalog
@@ -15,6 +16,7 @@ from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload
 from costmodel.studies.buckets import GradientBuckets, gradient_buckets
 from costmodel.studies.economics import Failures, economics, failures, list_price
+from costmodel.studies.stages import StageMemory, stage_memory
 
 TIME_ITEMS = {
     "matmul": "weight products",
@@ -31,6 +33,7 @@ TIME_ITEMS = {
     "pp": "pipeline messages",
     "bubble": "pipeline bubble",
     "optimizer": "optimizer",
+    "offload": "copies to and from the host, update there",
     "other": "outside the model",
 }
 COMMUNICATION = ("tp", "cp", "ep", "fsdp", "dp", "pp")
@@ -72,6 +75,44 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
+class HostUse:
+    """Memory and drives of a host that a layout takes, of what there is; None where that is not known. Bytes; bytes a second.
+
+    `needed_bytes_per_s`: what a chip needs of its host so that no copy of a layer shows, forward or backward.
+    """
+
+    used_bytes: float
+    capacity_bytes: float | None
+    drives_used_bytes: float
+    drives_bytes: float | None
+    needed_bytes_per_s: float
+    left_bytes: float
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> HostUse:
+        """From the quantities of a step."""
+        known = {name: values[name] if isfinite(values[name]) else None for name in ("host_capacity", "drive_capacity")}
+        needed = max(values["host_needed_forward"], values["host_needed_backward"])
+        return cls(
+            values["host_used"],
+            known["host_capacity"],
+            values["drives_used"],
+            known["drive_capacity"],
+            needed,
+            values["host_left"],
+        )
+
+    def figures(self) -> dict[str, Scalar]:
+        """By the names of CSV and JSON."""
+        return {
+            "host_used_bytes": self.used_bytes,
+            "host_capacity_bytes": self.capacity_bytes,
+            "host_drives_used_bytes": self.drives_used_bytes,
+            "host_bandwidth_needed_bytes_per_s": self.needed_bytes_per_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """One layout: time and memory item by item, and what the run takes. Seconds, bytes, dollars, joules."""
 
@@ -99,6 +140,8 @@ class Estimate:
     memory_ranges: Breakdown
     capacity_bytes: float
     margin_bytes: float
+    host: HostUse
+    stages: tuple[StageMemory, ...]
     fits: str
     tokens_per_s: float
     chip_flops_per_s: float
@@ -138,6 +181,7 @@ class Estimate:
             "cp_type": self.layout.cp_type,
             "recompute": self.layout.recompute,
             "schedule": self.layout.schedule,
+            "offload": self.layout.offload,
             "placement": self.layout.placement,
             "sequence_length": self.sequence_length,
             "global_batch_sequences": self.global_batch,
@@ -167,6 +211,7 @@ class Estimate:
             "gradient_buckets": self.buckets.figures() if self.buckets else None,
             "worst_stage": self.worst_stage,
             "worst_phase": self.worst_phase,
+            "stages": [stage.result() for stage in self.stages],
         }
 
     def items(self) -> list[dict[str, Scalar]]:
@@ -199,6 +244,7 @@ class Estimate:
             **self.memory_ranges,
             "capacity_bytes": self.capacity_bytes,
             "margin_bytes": self.margin_bytes,
+            **self.host.figures(),
             "fits": self.fits,
             "train_tokens": self.train_tokens,
             "steps": self.steps,
@@ -252,7 +298,9 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         device_used_bytes=values["device_used"],
         capacity_bytes=values["memory_capacity"],
         margin_bytes=values["margin"],
-        fits="yes" if values["margin"] >= 0 else "no" if values["overflow"] > 0 else "marginal",
+        host=HostUse.of(values),
+        stages=stage_memory(values),
+        fits=_fits(values),
         tokens_per_s=values["tokens_per_second"],
         chip_flops_per_s=values["chip_rate"],
         peak_flops_per_s=values["peak"],
@@ -269,6 +317,13 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         buckets=gradient_buckets(workload, layout, values, catalog),
         price=price,
     )
+
+
+def _fits(values: Mapping[str, Any]) -> str:
+    """The verdict: by the memory of the chip, and no where a host cannot keep what it should."""
+    if values["host_left"] < 0 or values["overflow"] > 0:
+        return "no"
+    return "yes" if values["margin"] >= 0 else "marginal"
 
 
 def _worst(values: Mapping[str, Any]) -> tuple[str, str]:

@@ -59,6 +59,7 @@ def explain(
     group: int | None = None,
     axes: str | None = None,
     stride: int = 1,
+    library: str | None = None,
     depth: int | None = None,
     rows: Mapping[str, str] | None = None,
     only: Sequence[str] = (),
@@ -80,7 +81,7 @@ def explain(
         dtype: of the elements.
         recipe: of a training step, as `train` takes it; so is `software`.
         software: see `recipe`.
-        group: ranks of a collective's group; `axes` and `stride` as `collective` takes them.
+        group: ranks of a collective's group; `axes`, `stride` and `library` as `collective` takes them.
         axes: see `group`.
         stride: see `group`.
         depth: how many definitions to go down; 2 with numbers and 1 without, by default.
@@ -115,7 +116,9 @@ def explain(
     if model is None and on is None:
         found = (None, {}, "the numbers given", ())
     elif subject == "collective":
-        found = _collective_inputs(name, on, size, slices, dtype, opened, group=group, axes=axes, stride=stride)
+        found = _collective_inputs(
+            name, on, size, slices, dtype, opened, group=group, axes=axes, stride=stride, library=library
+        )
     elif subject == "model":
         found = _model_inputs(model, sequence_length, dtype, opened)
     else:
@@ -146,6 +149,8 @@ _NAMED = dict.fromkeys(OF_A_STEP, "a model and a machine") | {
     "collective": "a payload and a machine",
     "model": "a model",
 }
+_BY_LIBRARY = 2
+"""Where the collectives as a library runs them stand among the systems of collectives."""
 _HOW = {
     "training": "such as `llama-3-70b --on dgx-h100:512`",
     "collective": "such as `--size 1GiB --on dgx-h100:512`",
@@ -267,10 +272,12 @@ def _collective_inputs(
     group: int | None,
     axes: str | None,
     stride: int,
+    library: str | None,
 ) -> _Inputs:
     from costmodel.catalog.units import parse_size
-    from costmodel.studies.collective import DTYPE, ROUTED
+    from costmodel.studies.collective import DTYPE, ROUTED, who_runs
     from costmodel.studies.timings import Group, inputs
+    from costmodel.topology.libraries import NONE, library_named
     from costmodel.topology.machine import parse_machine
 
     if name.startswith(ROUTED):
@@ -278,10 +285,18 @@ def _collective_inputs(
     elements = (dtype or DTYPE).lower()
     _element_bytes(elements)
     machine = parse_machine(on, slices, catalog)
-    ranks = Group.of(machine, group=group, axes=axes, stride=stride)
+    run_by, kind = library_named(library, machine), int(machine.is_torus)
+    if run_by != NONE and not machine.is_torus:
+        if name in systems("collective")[_BY_LIBRARY][0].equations:
+            kind = _BY_LIBRARY
+        elif library is None:
+            run_by = NONE
+        else:
+            raise InputError(f"{name} is no quantity of {run_by}: leave out --library, or say --library none")
+    ranks = Group.of(machine, group=group, axes=axes, stride=stride, library=run_by)
     payload = parse_size(str(size))
     said = f"{size} on {machine.name_as_typed}, {ranks}"
-    return int(machine.is_torus), inputs(payload, ranks, elements, None), said, tuple(machine.notes)
+    return kind, inputs(payload, ranks, elements, None), said, (*machine.notes, who_runs(run_by, machine))
 
 
 def _model_inputs(model: Any, sequence_length: int | str | None, dtype: str | None, catalog: Catalog) -> _Inputs:
@@ -293,7 +308,11 @@ def _model_inputs(model: Any, sequence_length: int | str | None, dtype: str | No
     shape = resolve_model(model, catalog) if isinstance(model, str) else model
     length = sequence_length or int(catalog.assumptions("workload")["sequence_length"].value)
     tokens, cached = parse_count(str(length), "sequence length"), (dtype or CACHE_DTYPE).lower()
-    inputs = equation_inputs(shape) | {"sequence_length": tokens, "cache_value_bytes": _element_bytes(cached)}
+    inputs = equation_inputs(shape) | {
+        "sequence_length": tokens,
+        "document_length": tokens,
+        "cache_value_bytes": _element_bytes(cached),
+    }
     note = f"sequences of {tokens:,} tokens, a cache in {cached}, where that matters"
     return 0, inputs, shape.name, (note,)
 

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from costmodel.errors import InputError, nearest
-from costmodel.generated import collectives_math
-from costmodel.studies.timings import Timing, timing
-from costmodel.topology.machine import Machine
-from costmodel.topology.places import pairs
+from collections.abc import Mapping
+from dataclasses import replace
 
+from costmodel.errors import InputError, nearest
+from costmodel.generated import collectives_math, group_on_switches_by_library_math
+from costmodel.studies.timings import Timing, timing
+from costmodel.topology.libraries import NONE, library_inputs
+from costmodel.topology.machine import Machine
+from costmodel.topology.places import Pair, pairs
+
+ON_SLICE = ("neighbour", "farthest")
 _OTHER_NAMES = {"node": "domain", "nvlink": "domain", "rail": "leaf", "pcie": "host", "ici": "neighbour"}
 
 
-def messages(operation: str, size: int, machine: Machine, between: str | None) -> list[Timing]:
+def messages(
+    operation: str, size: int, machine: Machine, between: str | None, library: str = NONE, dispatch_latency: float = 0.0
+) -> list[Timing]:
     """One message between each pair of places, or between those that were asked for, fastest first.
 
-    Raises InputError with the machine's places for one that it does not have.
+    A load from the host is no business of a library. Raises InputError with the machine's places for one that it does not have.
     """
     places = pairs(machine)
     if operation == "host-load":
@@ -27,11 +34,36 @@ def messages(operation: str, size: int, machine: Machine, between: str | None) -
             raise InputError(f"{machine.name_as_typed} has no two places {between[:30]!r} apart: {hint}")
         places = {name: places[name]}
     found = []
+    known = library_inputs(machine, library, dispatch_latency)
     for name, pair in places.items():
-        values = getattr(collectives_math, pair.function)(S=size, **pair.inputs)
+        if pair.ranks and library != NONE:
+            found.append(_by_library(operation, name, size, pair, known))
+            continue
+        inputs = pair.inputs
+        if machine.is_torus and known and name in ON_SLICE:
+            inputs = {**inputs, "alpha": known["hop_latency"], "pair_share": known["link_share"]}
+        values = getattr(collectives_math, pair.function)(S=size, **inputs)
         key = "host_load" if name == "host" else "send_recv"
         time, latency = float(values[key]), float(values[f"{key}_latency"])
         parts = {pair.resource: float(values[f"{key}_bandwidth"])}
         meaning = pair.meaning.format(**values)
         found.append(timing(operation, name, size, 2, time, latency, parts, meaning=meaning))
     return sorted(found, key=lambda timing: timing.time_s)
+
+
+def _by_library(operation: str, name: str, size: int, pair: Pair, constants: Mapping[str, float]) -> Timing:
+    """The message as a library sends it, by its faster protocol: the two places are a group of two ranks."""
+    known = {**pair.ranks, **constants, "S": size}
+    module = group_on_switches_by_library_math
+    values = module.times(**{key: known.get(key, 1.0) for key in module.times.__annotations__ if key != "return"})
+    way = min(module.ALGORITHMS["send_recv"], key=lambda algorithm: values[f"send_recv_{algorithm}"])
+    quantity = f"send_recv_{way}"
+    parts = {pair.resource: max(float(values[f"{quantity}_{what}"]) for what in ("ports", "nics"))}
+    meaning = f"{pair.meaning}: {module.MEANING[quantity]}"
+    why = module.ALGORITHMS["send_recv"][way]["approximate"]
+    told = timing(
+        *(operation, name, size, 2, float(values[quantity]), float(values[f"{quantity}_latency"]), parts),
+        meaning=meaning,
+        why=why,
+    )
+    return replace(told, bandwidth_s=parts[pair.resource])

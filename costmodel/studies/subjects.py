@@ -51,8 +51,9 @@ def systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
     if subject == "collective":
         from costmodel.equations.collectives.group_on_switches import CollectivesOnSwitches
         from costmodel.equations.collectives.group_on_torus import CollectivesOnTorus
+        from costmodel.equations.collectives.library_group import CollectivesByLibrary
 
-        return [(CollectivesOnSwitches.system, ()), (CollectivesOnTorus.system, ())]
+        return [(system.system, ()) for system in (CollectivesOnSwitches, CollectivesOnTorus, CollectivesByLibrary)]
     from costmodel.equations.model.cache import KeyValueCache
     from costmodel.equations.model.flops import Flops
     from costmodel.equations.model.parameters import Parameters

@@ -13,6 +13,7 @@ from costmodel.generated import collectives_math
 from costmodel.generated.labels import CHOICES
 from costmodel.report import Scalar
 from costmodel.topology.groups import group_descriptors
+from costmodel.topology.libraries import NONE, library_inputs
 from costmodel.topology.machine import Machine
 
 INTEGERS = ("int8", "int32")
@@ -110,16 +111,40 @@ class Group:
     machine: Machine
     inputs: Mapping[str, float]
     ranks: int
+    library: str = NONE
 
     @classmethod
-    def of(cls, machine: Machine, *, group: int | None, axes: str | None, stride: int) -> Group:
+    def of(
+        cls,
+        machine: Machine,
+        *,
+        group: int | None,
+        axes: str | None,
+        stride: int,
+        library: str = NONE,
+        dispatch_latency: float = 0.0,
+    ) -> Group:
         """The group that was asked for; raises InputError if the machine has none such."""
-        inputs = group_descriptors(machine, group=group, axes=axes, stride=stride)
+        inputs = {
+            **group_descriptors(machine, group=group, axes=axes, stride=stride),
+            **library_inputs(machine, library, dispatch_latency),
+        }
         if machine.is_torus:
             ranks = inputs["size_x"] * inputs["size_y"] * inputs["size_z"] * inputs["slices"]
         else:
             ranks = inputs["n"]
-        return cls(machine, inputs, int(ranks))
+        return cls(machine, inputs, int(ranks), library)
+
+    @property
+    def has_forms_of_library(self) -> bool:
+        """Whether its library has forms of its own; on a torus it has constants only."""
+        return self.library != NONE and not self.machine.is_torus
+
+    @property
+    def module(self) -> str:
+        """The generated module of its collectives."""
+        by = "_by_library" if self.has_forms_of_library else ""
+        return f"costmodel.generated.group_on_{self.machine.fabric}{by}_math"
 
     def __str__(self) -> str:
         """As a person says it."""
@@ -146,8 +171,9 @@ def timings(operation: str, size: int, group: Group, dtype: str, routing: Routin
             operation, "alone", size, 1, 0.0, 0.0, 0.0, None, None, "nothing", {}, "one rank has nothing to send"
         )
         return [alone]
-    module = import_module(f"costmodel.generated.group_on_{group.machine.fabric}_math")
-    values = module.times(**inputs(size, group, dtype, routing))
+    module = import_module(group.module)
+    known = inputs(size, group, dtype, routing)
+    values = module.times(**{name: known[name] for name in module.times.__annotations__ if name in known})
     name = operation.replace("-", "_")
     found = []
     for algorithm, facts in module.ALGORITHMS[name].items():
@@ -187,7 +213,7 @@ def inputs(size: int, group: Group, dtype: str, routing: Routing | None) -> dict
     if not group.machine.is_torus:
         inputs["node_limit"] = router.node_limit or group.domains
         if dtype in INTEGERS:
-            inputs["nvls_share"] = 0
+            inputs["nvls_share"] = inputs["in_network_share"] = 0
     return inputs
 
 

@@ -37,6 +37,10 @@ def encapsulations(constants: Mapping[str, Number]) -> tuple[str, ...]:
     )
 
 
+ADDED = "added_latency"
+"""Under this name a link seen through an overlay keeps what that adds to a step."""
+
+
 def framing_of(link: Link) -> str:
     """The framing of a link; raises InputError where its kind has no usual one."""
     named = link.overlay.framing if link.overlay else ""
@@ -90,4 +94,5 @@ def seen_through(link: Link, constants: Mapping[str, Number]) -> Link:
         link,
         bandwidth=replace(link.bandwidth, value=found["bandwidth"]),
         latency=replace(link.latency, value=found["latency"]),
+        details={**link.details, ADDED: replace(link.latency, value=found["added"])},
     )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from costmodel.catalog.entries import Link
-from costmodel.topology.groups import launch_latency, switch_latency
+from costmodel.topology.groups import fabric_inputs, launch_latency, switch_latency
 from costmodel.topology.machine import AXIS_NAMES, Dimension, Machine
 
 
@@ -15,13 +15,15 @@ from costmodel.topology.machine import AXIS_NAMES, Dimension, Machine
 class Pair:
     """Two places: the function of costmodel.generated.collectives_math for a message between them, and its inputs.
 
-    `resource` is what the message loads; `meaning` may name quantities of the function in braces.
+    `resource` is what the message loads; `meaning` may name quantities of the function in braces. `ranks` are the two as a
+    group on switches, for what a library makes of it; none on a torus and from the host.
     """
 
     function: str
     inputs: Mapping[str, float]
     resource: str
     meaning: str
+    ranks: Mapping[str, float] = field(default_factory=dict)
 
 
 def pairs(machine: Machine) -> dict[str, Pair]:
@@ -43,7 +45,8 @@ def _on_switches(machine: Machine) -> dict[str, Pair]:
     domain = machine.dimensions[0]
     found = {}
     if domain.size > 1:
-        found["domain"] = _neighbours(machine, "two ranks of one fast domain")
+        ranks = {**fabric_inputs(machine), "n": 2.0, "m": 2.0, "u": 2.0}
+        found["domain"] = replace(_neighbours(machine, "two ranks of one fast domain"), ranks=ranks)
     for level in machine.network:
         if level.size == 1:
             continue
@@ -55,7 +58,9 @@ def _on_switches(machine: Machine) -> dict[str, Pair]:
             "switch_latency": switch_latency(level.link),
         }
         meaning = f"two ranks whose traffic meets at the {level.name} switches"
-        found[level.name] = Pair("message_over_network", inputs, "nic", meaning)
+        ranks = {**fabric_inputs(machine), "n": 2.0, "m": 1.0, "u": 1.0 if level.levels_below else 2.0}
+        ranks |= {"unit_oversubscription": 1.0, "unit_levels_below": float(level.levels_below)}
+        found[level.name] = Pair("message_over_network", inputs, "nic", meaning, ranks)
     return found
 
 

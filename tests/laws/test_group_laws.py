@@ -3,6 +3,7 @@
 The laws are those of `test_collective_laws`; here they run over groups on nodes and units, and on slices.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from types import ModuleType
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from costmodel.equations.collectives.group_on_switches import CollectivesOnSwitches
 from costmodel.equations.collectives.group_on_torus import CollectivesOnTorus
-from costmodel.generated import group_on_switches_math, group_on_torus_math
+from costmodel.equations.collectives.library_group import CollectivesByLibrary
+from costmodel.generated import group_on_switches_by_library_math, group_on_switches_math, group_on_torus_math
 from costmodel.symbolic import bytes_, bytes_per_second, seconds
 from tests.equations.collectives.drawn import INFINITE, at_most, bandwidths, latencies, payloads, same
 
@@ -56,6 +58,35 @@ def on_switches(draw, members=small, nodes=small, units=small):
     }
 
 
+PROTOCOLS = ("ll", "ll128", "simple")
+
+
+@st.composite
+def by_library(draw, members=small, nodes=small, units=small):
+    """A group on switches and constants of a library, of which whole chunks are always in use."""
+    sometimes = st.one_of(st.just(Fraction(0)), shares)
+    constants = {
+        "dispatch_latency": draw(latencies),
+        "added_latency": draw(latencies),
+        "ll_rank_rate": draw(bandwidths),
+    }
+    for protocol in PROTOCOLS:
+        for what in ("start", "step", "overhead", "ring_step", "tree_step"):
+            constants[f"{protocol}_{what}"] = draw(latencies)
+        for what in ("share", "nic_share"):
+            constants[f"{protocol}_{what}"] = draw(shares if protocol == "simple" else sometimes)
+    for what in ("in_network_start", "exchange_ll_start", "exchange_start"):
+        constants[what] = draw(latencies)
+    for what in ("exchange_share", "exchange_nic_share", "pair_share"):
+        constants[what] = draw(shares)
+    for what in ("in_network_share", "exchange_ll_share", "own_shard", "own_block"):
+        constants[what] = draw(sometimes)
+    known = draw(on_switches(members, nodes, units)) | constants
+    return {
+        name: value for name, value in known.items() if name in group_on_switches_by_library_math.times.__annotations__
+    }
+
+
 @st.composite
 def on_torus(draw, sizes=lengths, slices=small):
     axes = {f"size_{axis}": draw(sizes) for axis in "xyz"}
@@ -95,7 +126,11 @@ def tokens(draw, experts, pool):
 class Kind:
     module: ModuleType
     system: object
-    drawn: st.SearchStrategy
+    drawing: Callable[..., st.SearchStrategy]
+
+    @property
+    def drawn(self):
+        return self.drawing()
 
     def __call__(self, inputs):
         return self.module.times(
@@ -116,8 +151,9 @@ class Kind:
 
 
 KINDS = {
-    "switches": Kind(group_on_switches_math, CollectivesOnSwitches.system, on_switches()),
-    "torus": Kind(group_on_torus_math, CollectivesOnTorus.system, on_torus()),
+    "switches": Kind(group_on_switches_math, CollectivesOnSwitches.system, on_switches),
+    "torus": Kind(group_on_torus_math, CollectivesOnTorus.system, on_torus),
+    "switches by library": Kind(group_on_switches_by_library_math, CollectivesByLibrary.system, by_library),
 }
 kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=list(KINDS))
 
@@ -138,7 +174,7 @@ def test_1_times_are_not_negative_and_one_algorithm_applies(kind, data):
 @given(data=st.data())
 def test_2_one_rank_takes_no_time(kind, data):
     one = st.just(1)
-    found = kind(data.draw(on_switches(one, one, one) if kind is KINDS["switches"] else on_torus(one, one)))
+    found = kind(data.draw(kind.drawing(one, one) if kind is KINDS["torus"] else kind.drawing(one, one, one)))
     assert {found[operation] for operation in kind.module.ALGORITHMS} == {0}
 
 

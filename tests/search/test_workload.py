@@ -40,10 +40,10 @@ def test_every_input_of_the_equations_is_given(on_machine):
 
 def test_overlap_is_all_what_is_modelled_or_nothing():
     workload = Workload(machine("dgx-h100:64"), decoder(), 4096, 64)
-    shares = ("tp_hidden_share", "cp_hidden_share", "fsdp_hidden_share", "dp_hidden_share", "ep_hidden_share")
+    shares = tuple(f"{kind}_hidden_share" for kind in ("tp", "cp", "fsdp", "dp", "ep", "host"))
     found = {overlap: scalar_inputs(workload, CATALOG, overlap) for overlap in ("perfect", "modelled", "none")}
-    assert [found["perfect"][share] for share in shares] == [1] * 5
-    assert [found["none"][share] for share in shares] == [0] * 5
+    assert [found["perfect"][share] for share in shares] == [1] * 6
+    assert [found["none"][share] for share in shares] == [0] * 6
     assert all(0 < found["modelled"][share] <= 1 for share in shares)
     differing = {name for name in found["none"] if found["none"][name] != found["perfect"][name]}
     ranged = {

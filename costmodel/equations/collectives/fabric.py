@@ -33,7 +33,8 @@ class LevelStep(Chapter):
     levels_below = given(count, "levels of switches below the level", owner="cluster")
     switch_latency = given(seconds, "one further switch on the way", owner="link")
 
-    latency = equation(seconds, link_latency + 2 * levels_below * switch_latency, "one step over the level")
+    beyond = equation(seconds, 2 * levels_below * switch_latency, "what further switches add, there and back")
+    latency = equation(seconds, link_latency + beyond, "one step over the level")
 
 
 class SwitchFabric(Chapter):

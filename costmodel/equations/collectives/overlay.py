@@ -143,6 +143,7 @@ class SlowPaths(Chapter):
         "one step of a known flow, in the mean",
         source="the paths of Dalton et al. 2018, Andromeda",
     )
+    added = equation(seconds, latency - link_latency, "what it adds to a step of a known flow, in the mean")
     slowest = equation(
         seconds,
         link_latency + fast_path_latency + select(coprocessor_share > 0, coprocessor_latency, 0),

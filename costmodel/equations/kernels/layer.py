@@ -194,3 +194,6 @@ class LayerCompute(Chapter):
     loss_compute = equation(
         seconds, total(head.time, PART) + softmax.time, "head and loss, forward and backward, of a micro-batch"
     )
+    loss_forward = equation(
+        seconds, row(head.time, PART, "forward"), "of this, the head's forward pass; the loss is where backward begins"
+    )

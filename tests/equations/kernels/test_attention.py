@@ -8,9 +8,10 @@ from costmodel.catalog.counts import flop_counts
 from costmodel.equations.axes import ATTENTION_KERNELS
 from costmodel.equations.kernels.attention import Attention
 from costmodel.symbolic import compile_math
+from tests.equations.model.shapes import one_document
 from tests.equations.training.drawn import decoder
 
-evaluate = compile_math(Attention.system)
+evaluate = one_document(compile_math(Attention.system))
 FUSED, UNFUSED = range(2)
 CHIP = {
     "half_peak": 1e15,

@@ -12,13 +12,14 @@ from costmodel.equations.parallelism.context import ContextParallel
 from costmodel.search.layout import CONTEXTS
 from costmodel.symbolic import compile_math
 from costmodel.topology.placements import placements
+from tests.equations.model.shapes import one_document
 from tests.equations.training.drawn import SWITCHED, TORI, cases, decoder, machine, on
 from tests.simulators import context
 
 few = settings(max_examples=settings.default.max_examples // 2)
 MIB = 2**20
 exchanges = compile_math(ContextParallel.system)
-attention = compile_math(Attention.system)
+attention = one_document(compile_math(Attention.system))
 times = st.fractions(0, 20, max_denominator=8)
 RING, CONTIGUOUS, GATHER, ULYSSES, USP = range(5)
 

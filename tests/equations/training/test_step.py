@@ -30,14 +30,14 @@ def stage_times(case, found):
 @few
 @given(cases(least_pp=2))
 def test_compute_and_bubble_are_those_of_the_stages_executed(case):
-    """Without messages: exact where stages are equal or the last is heavy; a bound where the ends are light."""
+    """Without messages: exact for 1F1B, but for what FSDP shows, and where no end is light; else within what is known."""
     found = case(**SILENT)
     forwards, backwards = stage_times(case, found)
     p, m, v = case.layout.pp, int(found["micro_batches"]), case.layout.virtual_stages
     order = pipeline.one_forward_one_backward(p, m) if v == 1 else pipeline.interleaved(p, m, v)
     executed = pipeline.run(order, forwards, backwards).makespan
     formed = found["pipeline_busy"] + found["pipeline_bubble"]
-    if not found["spare_slots"]:
+    if not found["spare_slots"] or (v == 1 and case.layout.zero < 3):
         assert formed == pytest.approx(executed, rel=1e-9)
     else:
         assert formed == pytest.approx(executed, rel=0.25)
@@ -110,8 +110,8 @@ def test_slow_network_shows_where_it_is_used():
     assert slow["time_dp"] > fast["time_dp"]
 
 
-ONE_NODE = {"domain_latency": 0, "launch_latency": 0, "nvls_share": 0}
-"""Inside one NVLink domain: rings of bandwidth alone."""
+ONE_NODE = {"domain_latency": 0, "launch_latency": 0, "nvls_share": 0, "library": 0}
+"""Inside one NVLink domain: rings of bandwidth alone, as the links allow."""
 
 
 def ring(found, size):
@@ -153,7 +153,7 @@ def test_bytes_of_fsdp():
 )
 def test_bytes_of_pipelining(layout, split, chunks):
     """A message each way for each chunk and micro-batch: the hidden states, shared by the ranks of sequence parallelism."""
-    found = on("llama-3-8b", "dgx-h100:8", layout, 4096, 4)(domain_latency=0, launch_latency=0)
+    found = on("llama-3-8b", "dgx-h100:8", layout, 4096, 4)(domain_latency=0, launch_latency=0, library=0)
     message = 4096 * 4096 * 2 / split / (found["domain_bandwidth"] * found["domain_share"])
     assert found["total_pp"] == pytest.approx(2 * 4 * chunks * message, rel=1e-9)
 
@@ -168,7 +168,7 @@ def test_what_shows_of_a_traffic_is_some_or_all_of_it(case):
 
 def test_messages_that_wait_for_other_stages_are_counted():
     """1F1B of one micro-batch: four stages wait for three messages each way, of which one stage sends two."""
-    found = on("llama-3-8b", "dgx-h100:8", "tp=2 pp=4 sp=0", 4096, 1)(domain_latency=0, launch_latency=0)
+    found = on("llama-3-8b", "dgx-h100:8", "tp=2 pp=4 sp=0", 4096, 1)(domain_latency=0, launch_latency=0, library=0)
     message = 4096 * 4096 * 2 / (found["domain_bandwidth"] * found["domain_share"])
     assert found["time_pp"] == found["total_pp"] == pytest.approx(6 * message, rel=1e-9)
 
