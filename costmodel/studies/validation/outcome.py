@@ -11,7 +11,8 @@ class Outcome:
 
     `low` and `high` bound the 80 % interval. A row that is not specified enough has no prediction, and `skipped` says why.
     `left_out` is the rule by which a row does not count among the headline rows, and `remark` what is likeliest to make the
-    prediction of this row a bad one: what was assumed, or what the equations leave out.
+    prediction of this row a bad one: what was assumed, or what the equations leave out. Rows of one `sweep` are ranked among each
+    other by their quantity over `work`, the tokens of a step and chip.
     """
 
     kind: str
@@ -27,6 +28,9 @@ class Outcome:
     strategy: str = ""
     left_out: str = ""
     remark: str = ""
+    work_class: str = ""
+    sweep: str = ""
+    work: float = 1.0
 
     @property
     def error(self) -> float | None:
