@@ -103,14 +103,14 @@ class Preparing:
         )
         workload = question.with_sequences(run.global_batch or 0)
         layout = self._layout(run, machine, taken)
-        values = self._evaluate(run, workload, layout)
+        values = self.evaluate(run, workload, layout)
         if (
             not run.recompute
             and values["allocated"] > self.constants["full_recompute_limit"].value * values["memory_capacity"]
         ):
             taken.append("recomputation unstated: full, or the tensors would not fit")
             layout = replace(layout, recompute="full")
-            values = self._evaluate(run, workload, layout)
+            values = self.evaluate(run, workload, layout)
         elif not run.recompute:
             taken.append(f"recomputation unstated: {layout.recompute}")
         broken = [
@@ -122,7 +122,7 @@ class Preparing:
             raise UnreadError(f"an illegal layout: {broken[0]}")
         return Prepared(run, workload, layout, tuple(taken), values)
 
-    def _evaluate(self, run: PublishedRun, workload: Workload, layout: Layout) -> Mapping[str, Any]:
+    def evaluate(self, run: PublishedRun, workload: Workload, layout: Layout) -> Mapping[str, Any]:
         given = inputs(workload, layout, self.catalog)
         if assumed.unfused(run):
             given["score_bytes"] = self.constants["naive_score_bytes"].value
