@@ -77,8 +77,7 @@ class CalibrateAnswer:
         ]
         notes = (
             "error: predicted over measured, less one, without sign",
-            "what the others fit: each measurement predicted by constants that were fitted without it and its repeats, "
-            "which is what to expect of the overlay elsewhere",
+            "what the others fit: each measurement predicted by a fit without it and its repeats; expect as much elsewhere",
         )
         headers = ("measured", "n", "predicted by", "median", "90th\npercentile")
         found = [Table(f"Error of predictions: {self.on}", headers, rows, notes), *map(_constants_table, self.fits)]
@@ -181,9 +180,9 @@ def _kind_of(path: Path) -> str:
         if path.suffix.lower() == ".csv":
             raise
         raise InputError(f"{str(path)[:200]!r} is none of what can be calibrated on: {UNDERSTOOD} ({error})") from None
-    for kind in (steps, products):
-        if kind.knows(columns):
-            return kind.NAME
+    for name, knows in ((steps.NAME, steps.knows), (products.NAME, products.knows)):
+        if knows(columns):
+            return name
     raise InputError(
         f"{str(path)[:200]}:1: the columns {', '.join(columns)[:200]} are those of nothing that can be calibrated on: {UNDERSTOOD}"
     )
@@ -241,7 +240,9 @@ def _write(
     for one in moved:
         values |= one.values
         sources |= dict.fromkeys(one.values, f"calibrated on {_names(one.kind.files)}, {today.isoformat()}")
-        numbers |= {place: number for constant in one.kind.constants for place, (number, *_) in constant.members.items()}
+        numbers |= {
+            place: number for constant in one.kind.constants for place, (number, *_) in constant.members.items()
+        }
         for (chip, kernel), held in (one.kind.blocks or {}).items():
             blocks[chip, kernel] = held
             numbers |= {Place("kernels", chip, ("kernels", kernel, name)): number for name, number in held.items()}
@@ -295,4 +296,3 @@ def _constant(moved: Moved) -> Record:
 
 def _shown(moved: Moved, value: float) -> str:
     return human.seconds(value) if moved.constant.first.unit == "s" else human.number(value)
-

@@ -19,6 +19,7 @@ from costmodel.search.nearest import Change, changes_that_fit, legal_degrees, ne
 from costmodel.search.placing import on_fastest_placement, written_out
 from costmodel.search.workload import Workload
 from costmodel.studies.estimate import Estimate, estimate
+from costmodel.studies.gap import Gap, gap, measured_seconds
 from costmodel.studies.question import Question, ask, batches, require_legal, searched
 from costmodel.studies.training_tables import changes_table, comparison, details
 from costmodel.topology.frameworks import BEST
@@ -59,6 +60,7 @@ class TrainAnswer:
     assumptions: tuple[str, ...]
     changes: tuple[tuple[Change, ...] | None, ...]
     faster: tuple[Faster | None, ...]
+    gap: Gap | None = None
 
     @property
     def exit_code(self) -> int:
@@ -87,7 +89,8 @@ class TrainAnswer:
 
     def extras(self) -> Mapping[str, object]:
         """What all of them assume."""
-        return {"assumptions": list(self.assumptions)}
+        measured = {"measured": self.gap.result()} if self.gap is not None else {}
+        return {"assumptions": list(self.assumptions), **measured}
 
     def tables(self) -> Sequence[Table]:
         """A comparison when there are several, then the details of each."""
@@ -97,7 +100,8 @@ class TrainAnswer:
             for found, notes, changes in zip(self.estimates, self.notes, self.changes, strict=True)
             for table in [*details(found, notes), *changes_table(found, changes)]
         ]
-        return [*several, *each, Table("Assumptions", notes=self.assumptions)]
+        beside = self.gap.tables() if self.gap is not None else []
+        return [*several, *each, *beside, Table("Assumptions", notes=self.assumptions)]
 
 
 def train(
@@ -111,6 +115,7 @@ def train(
     tokens: int | str | None = None,
     dtype: str | None = None,
     recipe: str | None = None,
+    measured: str | float | None = None,
     catalog: Catalog | Path | None = None,
 ) -> TrainAnswer:
     """The cost of a training step of each model on a machine.
@@ -126,17 +131,24 @@ def train(
         tokens: of the whole run, for days and money.
         dtype: bf16 or fp16.
         recipe: what framework and optimizer store of a weight, a name in hardware/recipes such as `torchtitan-fsdp2`.
+        measured: seconds of a step of that layout, or text such as `12.3s`: what could explain the difference is told.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
 
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
 
     """
     opened = Catalog.of(catalog)
+    took = measured_seconds(measured) if measured is not None else None
+    if took is not None and layout is None:
+        raise InputError('a measured step is one of a layout: give --layout, such as --layout "tp=8 pp=4"')
     machine = parse_machine(on, slices, opened)
     InputError.unless(models, (str, Model, Sequence), "models are names, or a list of them")
     several = [models] if isinstance(models, str | Model) else list(models)
     if not several:
         raise InputError("no model was given: name one, such as llama-3-8b or 7B")
+    if took is not None and len(several) > 1:
+        raise InputError("a measured step is one of a model: name one beside --measured")
+    beside: Gap | None = None
     found, notes, changes, faster = [], [], [], []
     for model in several:
         question = ask(
@@ -151,6 +163,7 @@ def train(
         )
         workload, chosen = settle(question, layout, opened)
         found.append(estimate(workload, chosen, opened, question.train_tokens))
+        beside = gap(took, workload, chosen, opened) if took is not None else None
         stale = (f"{chosen.schedule} takes gradients of older weights: it changes the mathematics of the training",)
         faster.append(faster_placement(workload, chosen, opened) if layout is not None else None)
         notes.append(
@@ -160,7 +173,7 @@ def train(
         )
         short = layout is not None and found[-1].fits != "yes"
         changes.append(cheapest_changes(workload, chosen, opened) if short else None)
-    return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0]), tuple(changes), tuple(faster))
+    return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0]), tuple(changes), tuple(faster), beside)
 
 
 def settle(question: Question, layout: str | Layout | None, catalog: Catalog) -> tuple[Workload, Layout]:

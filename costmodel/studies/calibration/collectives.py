@@ -25,25 +25,31 @@ def kind(logs: Sequence[tuple[str, str]], machine: Machine, operation: str, cata
 
     Raises InputError for a log that cannot be read and for ranks that the cluster does not have.
     """
-    results, notes = [], []
+    results: list[Result] = []
+    notes: list[str] = []
     for file, text in logs:
         log = nccl_tests.read(text, file, operation)
         results += log.results
         notes += log.notes
     fitted = [one for one in results if one.operation not in NOT_FITTED]
     if len(fitted) < len(results):
-        notes.append(f"{len(results) - len(fitted)} results of {', '.join(NOT_FITTED)} are left out: no constant is fitted to them")
+        notes.append(
+            f"{len(results) - len(fitted)} results of {', '.join(NOT_FITTED)} are left out: no constant is fitted to them"
+        )
     if not fitted:
         raise InputError(f"{logs[0][0]}: nothing is left to fit to; {'; '.join(notes)}")
     in_place = nccl_tests.spread(fitted)
     if in_place is not None:
         notes.append(f"times are those out of place; in place takes {in_place:.3f} times as long in the median")
     if any(not one.ranks for one in fitted):
-        notes.append(f"where the output does not list its ranks, they are the {machine.chips} of {machine.name_as_typed}")
+        notes.append(
+            f"where the output does not list its ranks, they are the {machine.chips} of {machine.name_as_typed}"
+        )
     machines = {(one.ranks, one.hosts): _machine(one, machine, catalog) for one in fitted}
     placed = [(one, machines[one.ranks, one.hosts]) for one in fitted]
     cases = [
-        Case(one.where, f"{one.operation} {one.size} {one.dtype} {where.name_as_typed}", one.time_s) for one, where in placed
+        Case(one.where, f"{one.operation} {one.size} {one.dtype} {where.name_as_typed}", one.time_s)
+        for one, where in placed
     ]
 
     def predict(values: Values) -> list[float]:

@@ -141,11 +141,7 @@ def of_links(machine: Machine, *, by_library: bool) -> list[Constant]:
 def of_training(chip: Chip) -> list[Constant]:
     """What the kernels of a training step sustain on a chip."""
     keys = {"share of peak in training": ("training_matmul", "training_attention"), **_MEMORY}
-    return [
-        constant
-        for name, members in keys.items()
-        if (constant := _of_chip(name, chip, members)).members
-    ]
+    return [constant for name, members in keys.items() if (constant := _of_chip(name, chip, members)).members]
 
 
 _MEMORY = {"share of memory bandwidth": ("kernel_memory_bandwidth",)}
@@ -166,7 +162,9 @@ def of_kernel(chip: str, name: str, held: Mapping[str, Number]) -> list[Constant
     family = kernels.FAMILIES[name.partition("-")[0]]
     told = {"share of peak": "peak_share", "start": "start", "share of memory bandwidth": "memory_share"}
     return [
-        _constant(said, f"{name} on {chip}", {Place("kernels", chip, ("kernels", name, key)): (held[key], *family[key][1:])})
+        _constant(
+            said, f"{name} on {chip}", {Place("kernels", chip, ("kernels", name, key)): (held[key], *family[key][1:])}
+        )
         for said, key in told.items()
     ]
 

@@ -116,16 +116,18 @@ def told(jacobian: Array, held: float) -> list[Told]:
     return found
 
 
-def _descend(residuals: Residuals, point: Array, bounds: Sequence[Bounds], held: float, width: float, steps: int) -> Array:
+def _descend(
+    residuals: Residuals, point: Array, bounds: Sequence[Bounds], held: float, width: float, steps: int
+) -> Array:
     """Newton's steps on the sum with absolute values that are parabolas below `width`, damped until they gain."""
     import numpy as np
 
     low, high = (np.array([getattr(bound, end) for bound in bounds]) for end in ("low", "high"))
     damping = 1e-3
-    here = np.array(residuals(point))
+    here: Array = np.array([*residuals(point.tolist())])
     value = _smoothed(here, width) + held * _smoothed(point, width)
     for _ in range(steps):
-        jacobian = sensitivities(residuals, point, bounds)
+        jacobian = sensitivities(residuals, point.tolist(), bounds)
         weights = 1 / np.maximum(np.abs(here), width)
         pull = held / np.maximum(np.abs(point), width)
         slope = jacobian.T @ (weights * here) + pull * point
@@ -134,7 +136,7 @@ def _descend(residuals: Residuals, point: Array, bounds: Sequence[Bounds], held:
         while damping < MOST_DAMPING:
             damped = curve + damping * np.diag(np.diag(curve) + 1e-9)
             candidate = np.clip(point - np.linalg.solve(damped, slope), low, high)
-            there = np.array(residuals(candidate))
+            there: Array = np.array([*residuals(candidate.tolist())])
             worth = _smoothed(there, width) + held * _smoothed(candidate, width)
             if worth < value:
                 point, here, value = candidate, there, worth
@@ -177,4 +179,3 @@ def folds(groups: Sequence[str], most: int) -> list[list[int]]:
     for number, group in enumerate(groups):
         found[fold_of[group]].append(number)
     return found
-

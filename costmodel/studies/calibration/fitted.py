@@ -93,7 +93,9 @@ def fitted(
             for place in part:
                 judged[place] = times[place]
             progress(number)
-    before, after = (sum(abs(log(one / other)) for one, other in zip(times, measured, strict=True)) for times in (catalog, judged))
+    before, after = (
+        sum(abs(log(one / other)) for one, other in zip(times, measured, strict=True)) for times in (catalog, judged)
+    )
     notes = list(kind.notes)
     if any(point) and after >= before:
         notes.append(
@@ -177,7 +179,11 @@ class _Fitting:
 
 
 def _moved(
-    constants: Sequence[Constant], point: Sequence[float], points: Sequence[Sequence[float]], tellings: Sequence[Told], held: float
+    constants: Sequence[Constant],
+    point: Sequence[float],
+    points: Sequence[Sequence[float]],
+    tellings: Sequence[Told],
+    held: float,
 ) -> Iterable[Moved]:
     for place, constant in enumerate(constants):
         number = constant.first
@@ -196,7 +202,9 @@ def _why(constants: Sequence[Constant], one: Told, held: float) -> str:
     return "the measurements ask for no other"
 
 
-def _intervals(kind: Kind, judged: Sequence[float], settings: Mapping[str, Number], moved: Values) -> dict[Place, float]:
+def _intervals(
+    kind: Kind, judged: Sequence[float], settings: Mapping[str, Number], moved: Values
+) -> dict[Place, float]:
     """Tenth and ninetieth percentile of measured over predicted, of kernels that moved and have measurements enough."""
     found: dict[Place, float] = {}
     for (chip, name), numbers in (kind.blocks or {}).items():
@@ -209,4 +217,3 @@ def _intervals(kind: Kind, judged: Sequence[float], settings: Mapping[str, Numbe
             for end, share in (("low", 0.1), ("high", 0.9)):
                 found[Place("kernels", chip, ("kernels", name, end))] = rounded(numbers[end], quantile(ratios, share))
     return found
-

@@ -211,4 +211,3 @@ def spread(results: Iterable[Result]) -> float | None:
 
 
 __all__ = ["Log", "Result", "knows", "read", "spread"]
-

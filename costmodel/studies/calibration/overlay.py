@@ -30,13 +30,18 @@ def refuse_existing(folder: Path, entries: Iterable[tuple[str, str]], catalog: C
 
 
 def write(
-    folder: Path, values: Values, numbers: Mapping[Place, Number], sources: Mapping[Place, str], blocks: Blocks, catalog: Catalog
+    folder: Path,
+    values: Values,
+    numbers: Mapping[Place, Number],
+    sources: Mapping[Place, str],
+    blocks: Blocks,
+    catalog: Catalog,
 ) -> list[Path]:
     """Write the entries that `values` change, and those of the user's own folder beside them; each file whole or not at all.
 
     Raises InputError when the place cannot be written.
     """
-    texts = {path: content for path, content in _carried(folder, catalog).items()}
+    texts = _carried(folder, catalog)
     for shelf, name in dict.fromkeys((place.shelf, place.entry) for place in values):
         own = {place.path: value for place, value in values.items() if (place.shelf, place.entry) == (shelf, name)}
         facts = {
@@ -71,10 +76,8 @@ def _entry(shelf: str, name: str, facts: Mapping[tuple[str, ...], str], blocks: 
     text = present.read_text("utf-8") if present else f"name: {name}\n"
     if shelf == "kernels":
         text = _with_blocks(text, name, facts, blocks, present)
-    first = "# Some numbers are calibrated, those whose source says so; the rest is as it was"
-    if present is not None:
-        first += f" in {catalog.shown(present)}"
-    return f"{first}.\n" + edited(text, facts)
+    rest = f"as in {catalog.shown(present)}" if present else "what is taken of a chip without a file of its own"
+    return f"# Some numbers are calibrated, those whose source says so; the rest is {rest}.\n{edited(text, facts)}"
 
 
 def _with_blocks(
@@ -89,7 +92,7 @@ def _with_blocks(
     lines = [f"  {kernel}:\n{_block(blocks[chip, kernel])}" for kernel in missing]
     if held is None:
         return text.rstrip("\n") + "\nkernels:\n" + "".join(lines)
-    if held.flow_style:
+    if isinstance(held, yaml.MappingNode) and held.flow_style:
         raise CatalogError("write `kernels` with a line a kernel, so that one can be added", file=str(present))
     place = held.start_mark.index - held.start_mark.column
     return text[:place] + "".join(lines) + text[place:]

@@ -9,6 +9,7 @@ from pathlib import Path
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Chip, Number
 from costmodel.catalog.kernels import FAMILIES
+from costmodel.catalog.units import QUANTITIES
 from costmodel.errors import InputError
 from costmodel.generated import kernels_math
 from costmodel.runtime import call
@@ -66,7 +67,9 @@ def kind(tables: Sequence[tuple[str, Path]], chip: Chip, catalog: Catalog) -> Ki
         columns, rows = read_table(path)
         shape, time = _shape(columns), _time_column(columns)
         if shape is None or time is None:
-            raise InputError(f"{file} is no table of products: expected m, n, k or rows, columns, features, and time_us")
+            raise InputError(
+                f"{file} is no table of products: expected m, n, k or rows, columns, features, and time_us"
+            )
         if not rows:
             raise InputError(f"{file} has no row below its columns")
         lower = {column.lower(): column for column in columns}
@@ -104,7 +107,9 @@ def kind(tables: Sequence[tuple[str, Path]], chip: Chip, catalog: Catalog) -> Ki
 def _check_chip(named: str, chip: Chip, row: Row, catalog: Catalog) -> None:
     found = catalog.chip(named).name
     if found != chip.name:
-        raise InputError(f"{row.where}: the row is of {found}, and {chip.name} is calibrated; give each chip its own file")
+        raise InputError(
+            f"{row.where}: the row is of {found}, and {chip.name} is calibrated; give each chip its own file"
+        )
 
 
 def _held(precision: str, chip: Chip, catalog: Catalog) -> Kernel:
@@ -131,7 +136,7 @@ def _numbers(one: Kernel, catalog: Catalog) -> Mapping[str, Number]:
 
 def _number(value: float, quantity: str, source: str, confidence: str) -> Number:
     unit, factor = {"duration": ("us", 1e-6), "bytes per second": ("GB/s", 1e9)}.get(quantity, (quantity, 1.0))
-    return Number(value, unit, source, confidence, stated=f"{value / factor:.15g} {unit}")
+    return Number(value, QUANTITIES[quantity][0], source, confidence, stated=f"{value / factor:.15g} {unit}")
 
 
 def _precision(named: str, row: Row) -> str:

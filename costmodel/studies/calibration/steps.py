@@ -13,12 +13,12 @@ from costmodel.errors import InputError
 from costmodel.studies.calibration.cases import Case, Kind
 from costmodel.studies.calibration.constants import Constant, Values, machine_at, of_links, of_training
 from costmodel.studies.validation import runs
-from costmodel.studies.validation.machines import Machines, Place
+from costmodel.studies.validation.machines import Machines
 from costmodel.studies.validation.prepared import Prepared, Preparing
 from costmodel.studies.validation.runs import PublishedRun, Unread
 from costmodel.studies.validation.training import time_from_flops
 from costmodel.topology.libraries import NONE, library_in_training
-from costmodel.topology.machine import Machine, parse_machine
+from costmodel.topology.machine import Machine
 
 NAME = "steps"
 MOST_REASONS = 3
@@ -34,18 +34,17 @@ class _Step:
 
 
 class _OnCluster(Machines):
-    """Machines of one cluster, whatever a row says of its network: what is calibrated is that cluster."""
+    """Machines of one cluster in place of the usual one of a chip; what a row says of its nodes and its network stays."""
 
     def __init__(self, catalog: Catalog, cluster: Cluster) -> None:
         super().__init__(catalog)
         self.cluster = cluster
 
-    def at(self, place: Place) -> Machine:
-        """So many chips of the cluster; raises InputError for a row of another chip."""
-        if place.chip != self.cluster.chip:
-            raise InputError(f"it ran on {place.chip}, and {self.cluster.name} has {self.cluster.chip}")
-        size = place.slice_named if "x" in place.slice_named else str(place.chips // place.slices)
-        return parse_machine(f"{self.cluster.name}:{size}", place.slices, self.catalog)
+    def home(self, chip: str) -> str:
+        """The cluster; raises InputError for a row of another chip."""
+        if chip != self.cluster.chip:
+            raise InputError(f"it ran on {chip}, and {self.cluster.name} has {self.cluster.chip}")
+        return self.cluster.name
 
 
 def kind(

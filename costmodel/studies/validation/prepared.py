@@ -123,6 +123,7 @@ class Preparing:
         return Prepared(run, workload, layout, tuple(taken), values)
 
     def evaluate(self, run: PublishedRun, workload: Workload, layout: Layout) -> Mapping[str, Any]:
+        """Every quantity of the step, with what the source says of its attention and its dropout."""
         given = inputs(workload, layout, self.catalog)
         if assumed.unfused(run):
             given["score_bytes"] = self.constants["naive_score_bytes"].value
