@@ -295,4 +295,5 @@ def _constant(moved: Moved) -> Record:
 
 
 def _shown(moved: Moved, value: float) -> str:
-    return human.seconds(value) if moved.constant.first.unit == "s" else human.number(value)
+    shown = {"s": human.seconds, "B/s": human.rate}.get(moved.constant.first.unit, human.number)
+    return shown(value)

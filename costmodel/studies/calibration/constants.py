@@ -160,7 +160,12 @@ def _of_chip(name: str, chip: Chip, keys: Iterable[str]) -> Constant:
 def of_kernel(chip: str, name: str, held: Mapping[str, Number]) -> list[Constant]:
     """The constants of a kernel of products."""
     family = kernels.FAMILIES[name.partition("-")[0]]
-    told = {"share of peak": "peak_share", "start": "start", "share of memory bandwidth": "memory_share"}
+    told = {
+        "share of peak": "peak_share",
+        "start": "start",
+        "share of memory bandwidth": "memory_share",
+        "feed of a unit": "unit_bandwidth",
+    }
     return [
         _constant(
             said, f"{name} on {chip}", {Place("kernels", chip, ("kernels", name, key)): (held[key], *family[key][1:])}

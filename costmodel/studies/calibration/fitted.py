@@ -11,7 +11,7 @@ from costmodel.catalog.entries import Number
 from costmodel.errors import InputError
 from costmodel.studies.calibration.cases import Kind
 from costmodel.studies.calibration.constants import Constant, Place, Values, as_written, rounded, values_at
-from costmodel.studies.calibration.fit import Residuals, Told, fit, folds, sensitivities, told
+from costmodel.studies.calibration.fit import LEAST_MOVE, Residuals, Told, fit, folds, sensitivities, told
 from costmodel.studies.validation.statistics import quantile
 
 ROUNDS = 2
@@ -96,14 +96,15 @@ def fitted(
     before, after = (
         sum(abs(log(one / other)) for one, other in zip(times, measured, strict=True)) for times in (catalog, judged)
     )
-    notes = list(kind.notes)
+    notes, refused = list(kind.notes), False
     if any(point) and after >= before:
         notes.append(
             "what was fitted predicts measurements that are left out no better than the catalog: its constants are kept"
             if len(parts) > 1
             else "all measurements are repeats of one: nothing can judge a fit to them, and the catalog's constants are kept"
         )
-        point, points, judged = [0.0] * len(point), [[0.0] * len(point)], list(catalog)
+        point, points, judged, refused = [0.0] * len(point), [[0.0] * len(point)], list(catalog), True
+    notes += _at_an_end(kind.constants, point)
     values = as_written(kind.constants, values_at(kind.constants, point))
     same = list(kind.predict({**given, **values}))
     values |= _intervals(kind, judged, settings, moved=values)
@@ -114,7 +115,7 @@ def fitted(
         Errors.of(catalog, measured),
         Errors.of(judged, measured) if len(parts) > 1 else Errors(None, None),
         Errors.of(same, measured),
-        tuple(_moved(kind.constants, point, points, fitting.told, held)),
+        tuple(_moved(kind.constants, point, points, fitting.told, held, refused=refused)),
         values,
         tuple(notes),
     )
@@ -184,22 +185,35 @@ def _moved(
     points: Sequence[Sequence[float]],
     tellings: Sequence[Told],
     held: float,
+    *,
+    refused: bool,
 ) -> Iterable[Moved]:
     for place, constant in enumerate(constants):
         number = constant.first
         ends = [rounded(number, number.value * exp(one[place])) if one[place] else number.value for one in points]
-        why = "" if point[place] else _why(constants, tellings[place], held)
+        why = "" if point[place] else _why(constants, tellings[place], held, refused=refused)
         yield Moved(constant, number.value, ends[0], min(ends), max(ends), why)
 
 
-def _why(constants: Sequence[Constant], one: Told, held: float) -> str:
+def _why(constants: Sequence[Constant], one: Told, held: float, *, refused: bool) -> str:
     """Why a constant is unchanged."""
     if one.weight <= held:
         return UNSEEN
     if not one.is_told(held):
         others = " and ".join(f"the {constants[other].name}" for other in one.like)
         return f"it is not told apart from {others or 'those before it'}"
-    return "the measurements ask for no other"
+    return "another predicts what is left out no better" if refused else "the measurements ask for no other"
+
+
+def _at_an_end(constants: Sequence[Constant], point: Sequence[float]) -> list[str]:
+    """A warning for each constant that would go on where nature ends."""
+    ends = {
+        constant.name: bound
+        for constant, value in zip(constants, point, strict=True)
+        for bound in (constant.bounds.low, constant.bounds.high)
+        if value and abs(value - bound) < LEAST_MOVE
+    }
+    return [f"the {name} is at the end of what is possible: is this the machine that was measured?" for name in ends]
 
 
 def _intervals(

@@ -79,7 +79,7 @@ def kind(tables: Sequence[tuple[str, Path]], chip: Chip, catalog: Catalog) -> Ki
                 _check_chip(chip_named, chip, row, catalog)
             named = row.text(precision).lower() if precision else ""
             unsaid += not named
-            made.append((_precision(named or "bf16", row), _sizes(row, shape, lower)))
+            made.append((_precision(named or "bf16", row), {**_sizes(row, shape, lower), **_run(row, lower)}))
             seconds = _positive(row, time[0]) * time[1]
             cases.append(Case(row.where, f"{made[-1]}", seconds, _held(made[-1][0], chip, catalog).name))
     if unsaid:
@@ -154,6 +154,13 @@ def _sizes(row: Row, shape: tuple[str, str, str], lower: Mapping[str, str]) -> d
         if value != int(value) or value > MOST_SIZE:
             raise InputError(f"{row.where}: {name} is {value:g}, not a whole number up to 2**40")
     return sizes
+
+
+def _run(row: Row, lower: Mapping[str, str]) -> dict[str, float]:
+    """What a table of tables/published/kernels says besides: copies of the weights used in turn, and whether the cast is in the time."""
+    copies = lower.get("weight_copies", "")
+    again = {"weight_copies": _positive(row, copies)} if row.text(copies) else {}
+    return again | ({"cast_size": 0.0} if row.text(lower.get("cast_included", "")) == "no" else {})
 
 
 def _positive(row: Row, column: str) -> float:
