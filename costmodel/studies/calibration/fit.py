@@ -52,8 +52,8 @@ class Told:
     like: tuple[int, ...]
 
     def is_told(self, held: float) -> bool:
-        """Whether what they say of it alone can outweigh the catalog."""
-        return self.own_weight > held
+        """Whether what they say of it alone can outweigh the catalog: twice where it trades with others, which it moves too."""
+        return self.own_weight > (2 * held if self.like else held)
 
 
 def fit(
@@ -111,7 +111,7 @@ def told(jacobian: Array, held: float) -> list[Told]:
             rest -= along * direction
         weight, own = float(np.abs(column).sum()), float(np.abs(rest).sum())
         found.append(Told(weight, own, tuple(like)))
-        if own > held:
+        if found[-1].is_told(held):
             basis.append((place, rest / np.linalg.norm(rest)))
     return found
 
