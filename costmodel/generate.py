@@ -132,11 +132,10 @@ def training_math(kind: str) -> str:
 def training_numpy(kind: str) -> str:
     """Training steps on one kind of machine, over tables of layouts."""
     from costmodel.equations.axes import PRODUCT_AXES
-    from costmodel.equations.evaluation import LEVELS, SEARCHED, step
+    from costmodel.equations.evaluation import IN_BLOCKS, LEVELS, SEARCHED, searched_step
 
-    return numpy_module(
-        f"Training steps on {spoken(kind)}, over tables of layouts.", step(kind), SEARCHED, PRODUCT_AXES, LEVELS[kind]
-    )
+    meaning = f"Training steps on {spoken(kind)}, over tables of layouts."
+    return numpy_module(meaning, searched_step(kind), SEARCHED, PRODUCT_AXES, LEVELS[kind], IN_BLOCKS)
 
 
 def spoken(kind: str) -> str:
@@ -152,6 +151,21 @@ def legality_numpy(experts: bool) -> str:
     rules = legality(experts)
     meaning = f"The rules of layouts{' with experts' if experts else ''}, over tables of degrees."
     return numpy_module(meaning, rules, judged(rules), PRODUCT_AXES, rule_levels(experts))
+
+
+def host_memory_numpy() -> str:
+    """What a layout takes of its hosts, over tables of degrees."""
+    from costmodel.equations.axes import PRODUCT_AXES
+    from costmodel.equations.evaluation import HOSTED, rule_levels
+    from costmodel.equations.host_memory import HostMemory
+
+    return numpy_module(
+        "What a layout takes of its hosts, over tables of degrees.",
+        HostMemory.system,
+        HOSTED,
+        PRODUCT_AXES,
+        rule_levels(experts=True),
+    )
 
 
 def group_math(kind: str) -> str:
@@ -236,16 +250,19 @@ TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/labels.py": labels,
     "costmodel/generated/overlay_math.py": overlay_math,
     "costmodel/generated/parameters_math.py": parameters_math,
+    "costmodel/generated/host_memory_numpy.py": host_memory_numpy,
     "costmodel/generated/legality_numpy.py": lambda: legality_numpy(experts=False),
     "costmodel/generated/legality_with_experts_numpy.py": lambda: legality_numpy(experts=True),
     "costmodel/generated/training_on_switches_math.py": lambda: training_math("switches"),
     "costmodel/generated/training_on_switches_numpy.py": lambda: training_numpy("switches"),
     "costmodel/generated/training_on_switches_with_experts_math.py": lambda: training_math("switches_with_experts"),
     "costmodel/generated/training_on_switches_with_experts_numpy.py": lambda: training_numpy("switches_with_experts"),
+    "costmodel/generated/training_on_switches_with_hosts_numpy.py": lambda: training_numpy("switches_with_hosts"),
     "costmodel/generated/training_on_torus_math.py": lambda: training_math("torus"),
     "costmodel/generated/training_on_torus_numpy.py": lambda: training_numpy("torus"),
     "costmodel/generated/training_on_torus_with_experts_math.py": lambda: training_math("torus_with_experts"),
     "costmodel/generated/training_on_torus_with_experts_numpy.py": lambda: training_numpy("torus_with_experts"),
+    "costmodel/generated/training_on_torus_with_hosts_numpy.py": lambda: training_numpy("torus_with_hosts"),
 }
 """Each file, from the root of the checkout, and the function that gives its text."""
 

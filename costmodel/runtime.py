@@ -251,13 +251,18 @@ class Run:
         return whole
 
     def _rows(self, level: str) -> tuple[Any, Any]:
-        """As Table.unique; the finest level is the table itself, in its own order, even where rows repeat."""
+        """As Table.unique; a level that tells all rows apart is the table itself, and so is the finest even where rows repeat."""
         import numpy as np
 
-        if level == self.finest:
+        found = None if level == self.finest else self.table.unique(self.levels[level])
+        if found is None or len(found[0]) == self.table.size:
             every = np.arange(self.table.size)
             return every, every
-        return self.table.unique(self.levels[level])
+        return found
+
+    def _whole_table(self, level: str) -> bool:
+        """Whether a level has the rows of the table, in their order."""
+        return len(self._rows(level)[0]) == self.table.size
 
     def index(self, coarse: str, fine: str) -> Any:
         """For each row of the level `fine`, the number of its row in the level `coarse`."""
@@ -269,7 +274,7 @@ class Run:
             value, own = self.values[name], self.module.LEVEL[name]
             if value.shape[-1] == 1 or not self.levels[own]:
                 arguments.append(value)
-            elif own == level:
+            elif own == level or (self._whole_table(own) and self._whole_table(level)):
                 arguments.append(value[..., block])
             else:
                 arguments.append(value.take(self.index(own, level)[block], axis=-1))
@@ -284,12 +289,16 @@ class Run:
         return [value if np.ndim(value) >= rank else np.array(value, float, ndmin=rank) for value in values]
 
     def _elements(self, level: str) -> tuple[int, int]:
-        """Rows of a level, and elements in a statement of one row, at most."""
+        """Rows of a level, and elements of one row in its widest statement."""
         import numpy as np
 
-        shape = np.broadcast_shapes(*(self.values[name].shape[:-1] for name in self.spec[level][0]))
+        order = self.module.ORDER
+        inputs = (self.values[name].shape[-len(order) - 1 : -1] for name in self.module.INPUTS)
+        sizes = dict(zip(order, np.broadcast_shapes(*inputs), strict=True)) | self.module.ROWS
+        further = math.prod(np.broadcast_shapes(*(self.values[n].shape[: -len(order) - 1] for n in self.module.INPUTS)))
         rows = len(self._rows(level)[0]) if self.levels[level] else 1
-        return rows, math.prod(shape)
+        widest = max(math.prod(sizes[axis] for axis in held) for held in self.module.WIDEST[level])
+        return rows, further * widest
 
     def coarse(self) -> Run:
         """Evaluate every level but the last."""

@@ -1,6 +1,7 @@
-"""The standard tables, what the commands answer for standard models on standard clusters: `python -m costmodel.tables [--check]`.
+"""The tables that the code writes: `python -m costmodel.tables [--check]`.
 
-They are kept beside the code so that a change of any prediction is seen in review. With --check nothing is written; the exit code
+tables/standard holds what the commands answer for standard models on standard clusters, tables/validation what is predicted for
+published layouts beside what their sources say. They are kept beside the code so that a change of any prediction is seen in review. With --check nothing is written; the exit code
 is 1 when a number has moved without its table, and it is named. From a checkout only: an installed package has no tables to write.
 """
 
@@ -14,7 +15,7 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.report import Record, Scalar
 from costmodel.report.csv import render
 
-FOLDER = Path(__file__).resolve().parent.parent / "tables" / "standard"
+FOLDER = Path(__file__).resolve().parent.parent / "tables"
 DIGITS = 6
 """Significant digits: below them the last bits of another processor's cube roots show."""
 
@@ -37,6 +38,10 @@ OPERATIONS = ("all-gather", "reduce-scatter", "all-reduce", "all-to-all", "broad
 SIZES = ("1KiB", "1MiB", "1GiB")
 GROUPS = ("dgx-a100:8", "dgx-h100:8", "dgx-h100:512", "dgx-gb200:72", "dgx-gb200:576", "tpu-v5e:16x16", "tpu-v5p:8x8x8")
 LARGE = ("dgx-h100:16384", "tpu-v5p:16x16x16")
+WITH_EXPERTS = ("mixtral-8x7b", "qwen3-235b-a22b", "deepseek-v3")
+EXPERT_CLUSTERS = ("dgx-h100:1024", "dgx-gb200:1152", "tpu-v5p:8x8x16")
+COMPARED = (("llama-3-70b", "dgx-h100:512", 8192, "4M"), ("llama-3-70b", "dgx-h100:512", 131_072, "16M"))
+"""What every strategy is tried on: a model, a cluster, a sequence length and a batch."""
 
 
 def training() -> list[Record]:
@@ -46,6 +51,7 @@ def training() -> list[Record]:
     catalog = Catalog.open()
     runs = [(model, cluster, "4M") for cluster in CLUSTERS for model in MODELS]
     runs += [("405B", cluster, "16M") for cluster in LARGE]
+    runs += [(model, cluster, "16M") for cluster in EXPERT_CLUSTERS for model in WITH_EXPERTS]
     return [
         record
         for model, cluster, batch in runs
@@ -74,12 +80,29 @@ def collectives() -> list[Record]:
     ]
 
 
+def strategies() -> list[Record]:
+    """The best layout of each strategy beside the best of all."""
+    from costmodel.studies.strategies import strategies
+
+    catalog = Catalog.open()
+    return [record for compared in COMPARED for record in strategies(*compared, catalog)]
+
+
+def layouts() -> list[Record]:
+    """Published layouts, predicted beside published."""
+    from costmodel.studies.validation.layouts import records
+
+    return list(records(Catalog.open()))
+
+
 TABLES: dict[str, Callable[[], Sequence[Record]]] = {
-    "collectives.csv": collectives,
-    "models.csv": models,
-    "training.csv": training,
+    "standard/collectives.csv": collectives,
+    "standard/models.csv": models,
+    "standard/strategies.csv": strategies,
+    "standard/training.csv": training,
+    "validation/layouts.csv": layouts,
 }
-"""Each file of tables/standard and the function that gives its rows."""
+"""Each file in tables/ that is written, and the function that gives its rows."""
 
 
 def text(rows: Sequence[Record]) -> str:
@@ -113,8 +136,9 @@ def main(arguments: Sequence[str], tables: Mapping[str, Callable[[], Sequence[Re
             continue
         stale += 1
         if not check:
+            path.parent.mkdir(exist_ok=True)
             path.write_text(new, "utf-8")
-        sys.stdout.write(f"{'moved without its table' if check else 'rewrote'}: tables/standard/{name}\n")
+        sys.stdout.write(f"{'moved without its table' if check else 'rewrote'}: tables/{name}\n")
         for sentence in list(moved(old, new))[:5]:
             sys.stdout.write(f"  {sentence}\n")
     if check and stale:

@@ -21,7 +21,7 @@ STEPS: dict[str, list[str]] = {
     "types": [PYTHON, "-m", "mypy"],
     "imports": [str(SCRIPTS / "lint-imports")],
     "generated code": [PYTHON, "-m", "costmodel.generate", "--check"],
-    "standard tables": [PYTHON, "-m", "costmodel.tables", "--check"],
+    "tables": [PYTHON, "-m", "costmodel.tables", "--check"],
     "documentation": [PYTHON, "scripts/docs.py", "--check"],
     "wheel": [PYTHON, "scripts/wheel.py"],
     "tests": [PYTHON, "-m", "pytest", "-n", "2", "--quiet"],

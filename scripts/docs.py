@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
 import os
 import re
@@ -190,6 +191,35 @@ def memory_printed() -> str:
     )
 
 
+def published_layouts() -> str:
+    """Published layouts, predicted beside published, as tables/validation/layouts.csv has them."""
+    with (ROOT / "tables/validation/layouts.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+
+    def shown(row: Mapping[str, str], column: str) -> str:
+        if not row[column]:
+            return ""
+        scale = 1e9 if row["quantity"].endswith("_bytes") else 1
+        return f"{float(row[column]) / scale:.3g}"
+
+    return columns(
+        ("run", "on", "layout", "quantity", "published", "predicted", "error", "note"),
+        [
+            (
+                row["id"],
+                f"`{row['on']}`",
+                f"`{row['layout']}`",
+                f"`{row['quantity']}`",
+                shown(row, "published"),
+                shown(row, "predicted"),
+                f"{100 * float(row['error']):+.1f}%" if row["error"] else "",
+                "; ".join(words for words in (row["not_predicted"], row["note"]) if words),
+            )
+            for row in rows
+        ],
+    )
+
+
 def columns(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     """A table of several columns; bars inside cells are escaped."""
     lines = [headers, ("---",) * len(headers), *rows]
@@ -251,6 +281,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "text rules": text_rules,
     "traits": traits,
     "memory printed": memory_printed,
+    "published layouts": published_layouts,
     "errors of collectives": collective_errors,
 }
 

@@ -81,11 +81,14 @@ ATTAINABLE = {
     "attention_matmul": _SHARE,
     "attention_exponentials": ("events per second", 1e10, 1e15),
     "attention_matmul_older_kernel": _SHARE,
+    # Time of a backward operation of that kernel over a forward one, where it is of a newer class than FlashAttention-2.
+    "attention_backward_factor": ("ratio", 1.0, 4.0),
     # The same shares as the kernels of a whole training step sustain them.
     "training_matmul": _SHARE,
     "training_matmul_fp8": _SHARE,
     "training_matmul_fp4": _SHARE,
     "training_attention": _SHARE,
+    "training_attention_older_kernel": _SHARE,
     "launch": _LATENCY,
     "launch_in_graph": _LATENCY,
 }

@@ -8,7 +8,23 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import MODEL, Batch, Dtype, On, Recipe, SequenceLength, Slices, count
+from costmodel.cli.options import (
+    MODEL,
+    Attention,
+    Batch,
+    Dropout,
+    Dtype,
+    ExpertKernels,
+    Launches,
+    On,
+    Overlap,
+    Recipe,
+    Reduction,
+    SequenceLength,
+    Slices,
+    count,
+)
+from costmodel.cli.software import software_of
 from costmodel.errors import InputError
 from costmodel.report import Answer
 
@@ -43,6 +59,12 @@ def explain(
     batch: Batch = None,
     dtype: Dtype = None,
     recipe: Recipe = None,
+    attention: Attention = None,
+    dropout: Dropout = False,
+    launch: Launches = None,
+    overlap: Overlap = "dp",
+    expert_kernels: ExpertKernels = "plain",
+    reduce_in: Reduction = None,
     size: Annotated[str | None, typer.Option("--size", metavar="SIZE", help="Payload of a collective.")] = None,
     group: Annotated[int | None, count("--group", "RANKS", "Of a collective; default: all.")] = None,
     stride: Annotated[int, count("--stride", "RANKS", "From one of the group to the next.")] = 1,
@@ -88,6 +110,7 @@ def explain(
         batch=batch,
         dtype=dtype,
         recipe=recipe,
+        software=software_of(attention, dropout, launch, overlap, expert_kernels, reduce_in),
         group=group,
         axes=axes,
         stride=stride,

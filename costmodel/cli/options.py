@@ -78,9 +78,73 @@ Tokens = Annotated[
     str | None,
     typer.Option("--tokens", metavar="TOKENS", help="Tokens of the whole run, for days and money; default 15T."),
 ]
-Dtype = Annotated[str | None, typer.Option("--dtype", metavar="NAME", help="bf16 or fp16; default: what the chip has.")]
+Dtype = Annotated[
+    str | None,
+    typer.Option(
+        "--dtype",
+        metavar="NAME",
+        help="Of the weight products: bf16 (default), fp16 (default where a chip has no bf16), fp8 (one scale a tensor), "
+        "fp8-delayed (the same from past steps), fp8-rowwise, fp8-block, mxfp8 or nvfp4. Attention, router and loss stay "
+        "in 16 bits.",
+    ),
+]
+Attention = Annotated[
+    str | None,
+    typer.Option(
+        "--attention",
+        metavar="KERNEL",
+        help="fused (default): the best kernel of the chip; flash-2: one of the class of FlashAttention-2; unfused: products with passes "
+        "over the scores between them.",
+    ),
+]
+Dropout = Annotated[
+    bool, typer.Option("--dropout", help="Hidden features and scores are dropped, as in GPT-3 and models of its time.")
+]
+Launches = Annotated[
+    str | None,
+    typer.Option(
+        "--launch",
+        metavar="HOW",
+        help="How kernels are launched: eager (default on GPUs), compiled (torch.compile) or graphs (CUDA graphs; default "
+        "elsewhere).",
+    ),
+]
+Overlap = Annotated[
+    str,
+    typer.Option(
+        "--overlap",
+        metavar="AXES",
+        help="What communicates beside compute on purpose: dp (gradients and weights), tp (products split to overlap), both "
+        "as tp,dp, or none.",
+    ),
+]
+ExpertKernels = Annotated[
+    str,
+    typer.Option(
+        "--expert-kernels",
+        metavar="KIND",
+        help="plain: sorting, casts and exchanges are kernels of their own, and each expert a launch; fused: a few kernels, as "
+        "in Megatron-core of mid-2026.",
+    ),
+]
+Reduction = Annotated[
+    str | None,
+    typer.Option(
+        "--reduce-in", metavar="NAME", help="Gradients on the wire: fp32 (default on GPUs) or bf16 (default on TPUs)."
+    ),
+]
+Routing = Annotated[
+    str | None,
+    typer.Option(
+        "--routing",
+        metavar="WORDS",
+        help="How tokens go to experts: imbalance (the busiest rank over the mean), capacity (the same at most, tokens beyond are "
+        'dropped), dispatch and combine (precisions there and back), such as "imbalance=1.2 dispatch=fp8"; default: evenly, '
+        "nothing dropped, in 16 bits.",
+    ),
+]
 RECIPES = (
-    *("megatron-bf16", "megatron-bf16-fused-loss", "megatron-fp16", "megatron-precision-aware"),
+    *("megatron-bf16", "megatron-bf16-fused-loss", "megatron-fp16", "megatron-fp8", "megatron-precision-aware"),
     *("megatron-precision-aware-bf16-moments", "deepspeed-zero1-fp16", "deepspeed-zero3", "deepspeed-bf16"),
     "nanotron",
     *("torchtitan-fsdp2", "torchtitan-fsdp2-compiled", "torchtitan-fsdp2-loss-parallel", "llm-foundry", "maxtext"),
@@ -94,7 +158,7 @@ Recipe = Annotated[
         "--recipe",
         metavar="NAME",
         help="What framework and optimizer store of each weight and logit; default megatron-bf16 on GPUs (megatron-fp16 "
-        f"in fp16), maxtext on TPUs. One of {', '.join(RECIPES)}, or a file of your own in recipes/ of --catalog.",
+        f"in fp16, megatron-fp8 in fewer bits), maxtext on TPUs. One of {', '.join(RECIPES)}, or a file of your own in recipes/ of --catalog.",
     ),
 ]
 Placement = Annotated[
@@ -105,5 +169,29 @@ Placement = Annotated[
         help="Which placements are tried: what megatron, torchtitan, llama3, jax or jax-split reaches, an order such as "
         "tp-dp-pp, or one written out (domain:tp8/network:dp16.pp4); best tries all.",
     ),
+]
+Offload = Annotated[
+    str | None,
+    typer.Option(
+        "--offload",
+        metavar="WHERE",
+        show_default=False,
+        help="Let hosts keep optimizer states, weights or activations: host (in their memory) or nvme (states on their "
+        "drives too). Nothing without it.",
+    ),
+]
+DocumentLength = Annotated[
+    str | None,
+    typer.Option(
+        "--document-length",
+        metavar="TOKENS",
+        show_default=False,
+        help="Tokens of the document that a token is in, on the mean over tokens, where sequences pack several that do "
+        "not attend to each other; default: a sequence is one document.",
+    ),
+]
+LossChunks = Annotated[
+    int,
+    count("--loss-chunks", "COUNT", "Pieces of a micro-batch in which head and loss are computed, for less memory."),
 ]
 MODEL = "A name (costmodel models list), a size such as 70B, or the path of a Hugging Face config.json."

@@ -8,8 +8,30 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import MODEL, Batch, Dtype, On, Placement, Recipe, SequenceLength, Slices, Tokens, count
+from costmodel.cli.options import (
+    MODEL,
+    Attention,
+    Batch,
+    DocumentLength,
+    Dropout,
+    Dtype,
+    ExpertKernels,
+    Launches,
+    LossChunks,
+    Offload,
+    On,
+    Overlap,
+    Placement,
+    Recipe,
+    Reduction,
+    Routing,
+    SequenceLength,
+    Slices,
+    Tokens,
+    count,
+)
 from costmodel.cli.progress import Progress
+from costmodel.cli.software import software_of
 from costmodel.report import Answer
 
 app = new_app()
@@ -34,7 +56,17 @@ def plan(
     tokens: Tokens = None,
     dtype: Dtype = None,
     recipe: Recipe = None,
+    attention: Attention = None,
+    dropout: Dropout = False,
+    launch: Launches = None,
+    overlap: Overlap = "dp",
+    expert_kernels: ExpertKernels = "plain",
+    reduce_in: Reduction = None,
+    routing: Routing = None,
+    document_length: DocumentLength = None,
+    loss_chunks: LossChunks = 1,
     placement: Placement = "best",
+    offload: Offload = None,
     top: Annotated[int, count("--top", "COUNT", "How many of the fastest layouts to show.")] = 5,
 ) -> Answer:
     """The fastest of all legal layouts, with time, memory and money.
@@ -52,7 +84,12 @@ def plan(
         tokens=tokens,
         dtype=dtype,
         recipe=recipe,
+        software=software_of(attention, dropout, launch, overlap, expert_kernels, reduce_in),
+        routing=routing,
+        document_length=document_length,
+        loss_chunks=loss_chunks,
         placement=placement,
+        offload=offload,
         top=top,
         catalog=catalog,
         progress=Progress().share,

@@ -8,7 +8,26 @@ import typer
 
 from costmodel.cli.answering import Catalog, answering
 from costmodel.cli.app import MachineCommand, examples, new_app
-from costmodel.cli.options import MODEL, Batch, Dtype, On, Recipe, SequenceLength, Slices, Tokens
+from costmodel.cli.options import (
+    MODEL,
+    Attention,
+    Batch,
+    DocumentLength,
+    Dropout,
+    Dtype,
+    ExpertKernels,
+    Launches,
+    LossChunks,
+    On,
+    Overlap,
+    Recipe,
+    Reduction,
+    Routing,
+    SequenceLength,
+    Slices,
+    Tokens,
+)
+from costmodel.cli.software import software_of
 from costmodel.report import Answer
 from costmodel.search.layout import KEYS
 
@@ -41,6 +60,18 @@ def train(
     tokens: Tokens = None,
     dtype: Dtype = None,
     recipe: Recipe = None,
+    attention: Attention = None,
+    dropout: Dropout = False,
+    launch: Launches = None,
+    overlap: Overlap = "dp",
+    expert_kernels: ExpertKernels = "plain",
+    reduce_in: Reduction = None,
+    routing: Routing = None,
+    document_length: DocumentLength = None,
+    loss_chunks: LossChunks = 1,
+    stages: Annotated[
+        bool, typer.Option("--stages", help="Show what each pipeline stage holds in each phase of a step.")
+    ] = False,
     measured: Annotated[
         str | None,
         typer.Option(
@@ -63,6 +94,11 @@ def train(
         tokens=tokens,
         dtype=dtype,
         recipe=recipe,
+        software=software_of(attention, dropout, launch, overlap, expert_kernels, reduce_in),
+        routing=routing,
+        document_length=document_length,
+        loss_chunks=loss_chunks,
+        stages=stages,
         measured=measured,
         catalog=catalog,
     )

@@ -23,6 +23,19 @@ CONTEXT = Axis("context", ("ring", "ring-contiguous", "all-gather", "ulysses", "
 piece of the sequence (zig-zag) or one piece; gathered whole; heads exchanged for tokens; or heads exchanged in small groups
 and a ring over the groups."""
 
+OFFLOAD = Axis(
+    "offload",
+    (
+        "none",
+        "optimizer",
+        "optimizer+weights",
+        "activations",
+        "optimizer+activations",
+        "optimizer+weights+activations",
+    ),
+)
+"""What the host keeps for its chips: nothing, or these together."""
+
 PART = Axis("part", ("forward", "input_gradient", "weight_gradient"))
 """The three products of every weight matrix in a training step."""
 
@@ -37,6 +50,9 @@ MATMUL = Axis(
 
 DISPATCH = ("expert", "rank", "node")
 """Of what a token is sent one copy to: each of its experts, each rank that holds some of them, or each node, which passes it on."""
+
+ATTENTION_KERNELS = ("fused", "unfused")
+"""Whether the attention is one kernel that keeps the scores on the chip, or products with passes over the scores between them."""
 
 EXPERT_OVERLAP = ("none", "shared", "micro-batch")
 """What the exchanges of experts hide behind: nothing, the shared experts, or the work of another micro-batch."""
@@ -53,5 +69,5 @@ BUCKET = Axis("bucket")
 INNER_AXES = (PART, MATMUL, STAGE, PHASE)
 """Those inside a layer, a pipeline or a step, which one answer runs over too."""
 
-PRODUCT_AXES = (MICRO_BATCH, SCHEDULE, SHARDING, RECOMPUTE, SEQUENCE, CONTEXT, *INNER_AXES)
+PRODUCT_AXES = (MICRO_BATCH, SCHEDULE, SHARDING, RECOMPUTE, SEQUENCE, CONTEXT, OFFLOAD, *INNER_AXES)
 """In the order of the arrays' dimensions, outermost first."""

@@ -25,12 +25,28 @@ EXPERT_DEGREES = ("ep", "etp")
 SEARCHED = ("step_time", "allocated", "device_used", "legal")
 """What it looks at then, for every placement of the degrees that have a legal layout."""
 
+HOSTED = ("host_left",)
+"""What it looks at besides where hosts keep something."""
+
+ALONE = {"offload": 0, "states_on_drives": 0}
+"""What holds where hosts keep nothing: a search that does not ask for it is spared their axis."""
+
+WITH_HOSTS = "_with_hosts"
+"""Kinds of machine for searches in which hosts may keep something, whatever the model."""
+
 
 @cache
 def step(kind: str) -> EquationSystem:
     """The training step of a kind of machine and model."""
     fabric, experts, _ = kind.partition(WITH_EXPERTS)
     return STEPS[fabric].system if experts else STEPS[fabric].system.settled(DENSE)
+
+
+@cache
+def searched_step(kind: str) -> EquationSystem:
+    """The same for a search: hosts keep nothing, but of the kinds `WITH_HOSTS`."""
+    fabric, hosts, _ = kind.partition(WITH_HOSTS)
+    return STEPS[fabric].system if hosts else step(kind).settled(ALONE)
 
 
 @cache
@@ -66,7 +82,15 @@ _ANSWERS = frozenset(
         "megatron_flops",
         "stage_peak",
         "memory_use",
+        "phase_allocated",
         "legal",
+        "host_used",
+        "drives_used",
+        "host_left",
+        "host_states",
+        "host_activations",
+        "host_needed_forward",
+        "host_needed_backward",
     ]
 )
 _ITEMS = ("time_", "total_", "memory_", "rule_")
@@ -124,7 +148,10 @@ _PLACED: dict[str, dict[str, tuple[str, ...]]] = {
 
 LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
     fabric + blocks: _levels(placed, EXPERT_DEGREES if blocks else ())
-    for blocks in ("", WITH_EXPERTS)
+    for blocks in ("", WITH_EXPERTS, WITH_HOSTS)
     for fabric, placed in _PLACED.items()
 }
 """Columns of each level of rows, coarse to fine, for each kind of machine and model."""
+
+IN_BLOCKS = ("by_placed_stage",)
+"""Levels with nearly as many rows as the table."""

@@ -4,153 +4,27 @@ Three quantities, which people confuse: *allocated* is what the tensors take, *r
 *device-used* what the device reports, with the runtime's context and the communicators' buffers.
 """
 
+from costmodel.equations.activations import KeptActivations
 from costmodel.equations.axes import PHASE, STAGE
 from costmodel.equations.parallelism.context import ContextPayloads
-from costmodel.equations.parallelism.experts import KeptExperts
 from costmodel.equations.parallelism.in_flight import InFlight
 from costmodel.equations.parallelism.layout import Layout
+from costmodel.equations.parallelism.offloaded import Offloaded
 from costmodel.symbolic import (
-    BYTE,
     Chapter,
     at_worst,
+    both,
     bytes_,
-    choose,
     count,
+    either,
     equation,
     given,
     part,
     rows,
     select,
+    smallest,
     worst,
 )
-
-
-class KeptActivations(Chapter):
-    """Bytes that one decoder layer keeps for its backward pass, on one rank, for one micro-batch.
-
-    Outside the parallel blocks: the inputs of both norms and of both blocks. Inside, split over tp: queries, keys, values,
-    the attention's output and statistics, and the feed-forward's inputs and output.
-    """
-
-    layout = part(Layout, shared=True)
-    context = part(ContextPayloads, shared=True)
-    experts = part(KeptExperts, shared=True)
-    tokens, e = layout.tokens, layout.element_size
-    tp, sequence_split = layout.tp, layout.sequence_split
-    gated = 2 + layout.gated_ffn
-    score_bytes = given(
-        bytes_, "kept of a score between two tokens and a head: 0 in fused attention", owner="assumption"
-    )
-    dropout_bytes = given(
-        bytes_, "kept of a hidden feature for the dropout after each block: 0 without dropout", owner="assumption"
-    )
-
-    kept_outside = equation(
-        bytes_,
-        tokens * (4 * layout.hidden_size * e + 2 * layout.hidden_size * dropout_bytes),
-        "norm and block inputs, and masks of dropout",
-        source="Korthikanti et al. 2022, section 4.1",
-    )
-    kept_inside = equation(
-        bytes_,
-        tokens
-        * (
-            e * (layout.queries_size + layout.outputs_size + layout.keys_size + layout.values_size)
-            + e * gated * layout.mean_ffn_size
-            + 4 * layout.heads * BYTE
-        ),
-        "queries, keys, values, the output and fp32 statistics of fused attention; inputs and output of the activation",
-        source="Megatron-core blocks, checked against exact allocator readings to 2 %",
-    )
-    kept_scores = equation(
-        bytes_,
-        tokens * layout.sequence_length * layout.heads * score_bytes,
-        "scores of attention that is not fused, their dropout mask and what is left of them",
-        source="Korthikanti et al. 2022, section 4.1: 5 bytes",
-    )
-    kept_latents = equation(
-        bytes_,
-        tokens * 2 * layout.latents_size * e / sequence_split,
-        "inputs and outputs of the norms of latent queries, keys and values",
-    )
-    kept_experts = equation(
-        bytes_,
-        select(
-            layout.experts > 0,
-            layout.expert_share * (experts.kept_rows + experts.kept_features + experts.kept_router),
-            0,
-        ),
-        "of routed experts, in the average layer",
-    )
-    whole_layer = equation(
-        bytes_,
-        kept_outside / sequence_split
-        + kept_latents
-        + (kept_inside + kept_scores) / tp
-        + kept_experts
-        + 2 * context.copied_keys,
-        "with nothing recomputed",
-    )
-    norm_outputs = equation(
-        bytes_,
-        tokens * 2 * layout.hidden_size * e / sequence_split,
-        "of both norms, which are the inputs of the blocks: 4 H a token in two bytes",
-        source="Megatron-core, --recompute-modules layernorm",
-    )
-    activation_output = equation(
-        bytes_,
-        tokens * layout.mean_ffn_size * e / tp
-        + select(layout.experts > 0, layout.expert_share * experts.kept_products, 0),
-        "of the activation, which is the product with the gate in a gated feed-forward: 2 F a token in two bytes",
-        source="Megatron-core, --recompute-modules moe_act, for the dense feed-forward",
-    )
-    attention_core = equation(
-        bytes_,
-        (kept_scores + tokens * 4 * layout.heads * BYTE) / tp + 2 * context.copied_keys,
-        "between queries, keys, values and the output, which their products keep: statistics in fused attention, else scores",
-        source="Korthikanti et al. 2022, section 5: selective recomputation",
-    )
-    selective_layer = equation(
-        bytes_,
-        tokens
-        * (
-            2 * layout.hidden_size * e / sequence_split
-            + (
-                e * (layout.queries_size + layout.outputs_size + layout.values_size + layout.mean_ffn_size)
-                + 4 * layout.heads * BYTE
-            )
-            / tp
-        )
-        + select(layout.experts > 0, layout.expert_share * (experts.kept_rows + experts.kept_products), 0)
-        + context.copied_keys,
-        "block input, every second product and the attention output",
-        source="torchtitan's per-operation selective checkpointing",
-    )
-    layer_input = equation(bytes_, tokens * layout.hidden_size * e / sequence_split, "the input of a layer alone")
-    recomputed_kept = equation(
-        bytes_,
-        choose(
-            layout.recompute,
-            {
-                "none": whole_layer,
-                "norms": whole_layer - norm_outputs,
-                "mlp-product": whole_layer - activation_output,
-                "light": whole_layer - norm_outputs - activation_output,
-                "attention": whole_layer - attention_core,
-                "selective": selective_layer,
-                "full": layer_input,
-            },
-        ),
-        "kept by one layer that is recomputed",
-    )
-    kept_layer = equation(
-        bytes_,
-        recomputed_kept + (1 - 1 / layout.recompute_every) * (whole_layer - recomputed_kept),
-        "kept by the average layer",
-    )
-    recomputed_layer = equation(
-        bytes_, whole_layer - recomputed_kept, "of one layer, while its backward pass runs it again"
-    )
 
 
 class Memory(Chapter):
@@ -161,6 +35,7 @@ class Memory(Chapter):
     layout = part(Layout, shared=True)
     pp = layout.pp
     flight = part(InFlight, shared=True, pp=pp, micro_batches=layout.micro_batches)
+    away = part(Offloaded, shared=True)
 
     weight_bytes = given(bytes_, "a weight as stored", owner="assumption")
     gradient_bytes = given(bytes_, "a gradient as stored", owner="assumption")
@@ -170,7 +45,16 @@ class Memory(Chapter):
     kept_messages = given(
         count, "messages of a pipeline kept with each micro-batch in flight, 0 for most", owner="assumption"
     )
+    fsdp_keeps_stage = given(
+        count,
+        "1 where FSDP in a pipeline keeps the gathered weights and whole gradients of a stage",
+        owner="assumption",
+    )
+    loss_chunks = given(count, "pieces in which head and loss are computed, 1 for all tokens at once", owner="workload")
     workspace_bytes = given(bytes_, "workspaces of the libraries, inside the allocator", owner="assumption")
+    grouped_workspace_bytes = given(
+        bytes_, "the same of grouped products of experts, one for each stream", owner="assumption"
+    )
     reserved_factor = given(count, "what the allocator holds over what it has given out", owner="assumption")
     context_bytes = given(bytes_, "the runtime's own, outside the allocator", owner="assumption")
     communicator_bytes_few_nodes = given(
@@ -196,42 +80,51 @@ class Memory(Chapter):
     )
     has_layers = equation(count, select(layout.stage_layers > 0, 1, 0), "1 where a stage exists")
 
-    stage_weights = equation(
-        bytes_,
+    # States of a weight on the chip; what the host keeps is the rest
+    weight_bytes_here = equation(bytes_, (1 - away.weights_away) * weight_bytes, "of a weight on the chip")
+    gradient_bytes_here = equation(bytes_, (1 - away.gradients_away) * gradient_bytes, "of its gradient on the chip")
+    optimizer_bytes_here = equation(bytes_, (1 - away.optimizer_away) * optimizer_bytes, "of its states on the chip")
+    step_extra_bytes_here = equation(
+        bytes_, (1 - away.optimizer_away) * step_extra_bytes, "of it on the chip, while the optimizer runs"
+    )
+    weights_held = equation(
+        count,
         flight.weight_versions
-        * (layout.stage_parameters / layout.weight_shards + layout.stage_experts / layout.expert_weight_shards)
-        * weight_bytes,
-        "weights of a stage on a rank",
+        * (layout.stage_parameters / layout.weight_shards + layout.stage_experts / layout.expert_weight_shards),
+        "weights of a stage that a rank holds",
         source="Rajbhandari et al. 2020, figure 1",
     )
-    stage_gradients = equation(
-        bytes_,
-        (layout.stage_parameters / layout.gradient_shards + layout.stage_experts / layout.expert_gradient_shards)
-        * gradient_bytes,
-        "their gradients",
+    gradients_held = equation(
+        count,
+        layout.stage_parameters / layout.gradient_shards + layout.stage_experts / layout.expert_gradient_shards,
+        "weights whose gradients it holds",
     )
-    stage_owned = equation(
+    states_held = equation(
         count,
         layout.stage_parameters / layout.optimizer_shards + layout.stage_experts / layout.expert_optimizer_shards,
-        "weights of a stage whose optimizer states a rank holds",
+        "weights whose optimizer states it holds",
     )
-    stage_optimizer = equation(
-        bytes_,
-        stage_owned * optimizer_bytes,
-        "their optimizer states",
-    )
+    stage_weights = equation(bytes_, weights_held * weight_bytes_here, "weights of a stage on a rank")
+    stage_gradients = equation(bytes_, gradients_held * gradient_bytes_here, "their gradients")
+    stage_optimizer = equation(bytes_, states_held * optimizer_bytes_here, "their optimizer states")
     stage_step_extra = equation(
-        bytes_,
-        in_optimizer * stage_owned * step_extra_bytes,
-        "held while the optimizer runs",
+        bytes_, in_optimizer * states_held * step_extra_bytes_here, "held while the optimizer runs"
+    )
+    layers_in_flight = equation(
+        count, layout.stage_layers * flight.in_flight, "layers whose activations are kept, once a micro-batch"
+    )
+    layers_kept_here = equation(
+        count,
+        select(away.activations_away > 0, smallest(2, layers_in_flight), layers_in_flight),
+        "of these, on the chip: two where the others are with the host, one in use and one on its way",
     )
     stage_activations = equation(
         bytes_,
         running
-        * layout.stage_layers
         * (
-            activations.kept_layer * flight.in_flight
-            + (activations.whole_layer - activations.kept_layer) * flight.waiting
+            layers_kept_here * activations.kept_layer
+            + layout.stage_layers * flight.waiting * (activations.whole_layer - activations.kept_layer)
+            + layout.has_embedding * flight.in_flight * activations.embedding_kept
         ),
         "kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done",
     )
@@ -241,36 +134,47 @@ class Memory(Chapter):
         * layout.has_head
         * layout.tokens
         * (
-            layout.vocabulary_on_rank * loss_bytes
+            layout.vocabulary_on_rank * loss_bytes / loss_chunks
             + 2 * layout.hidden_size * layout.element_size / layout.sequence_split
         ),
         "logits, softmax and their gradient; what the final norm read and wrote",
         source="exact allocator readings of Megatron-LM's last stage",
     )
+    keeps_stage = equation(
+        count,
+        fsdp_keeps_stage * select(both(pp > 1, layout.weights_sharded > 0), 1, 0),
+        "1 where a rank keeps its stage gathered, since every micro-batch would gather it again",
+    )
     gathered_weights = equation(
         bytes_,
         select(
-            layout.weights_sharded > 0,
+            either(layout.weights_sharded > 0, away.weights_away > 0),
             layout.element_size
             * (
-                2 * (layout.layer_parameters + layout.layer_experts)
+                select(keeps_stage > 0, layout.stage_layers, 2) * (layout.layer_parameters + layout.layer_experts)
                 + layout.has_embedding * layout.embedding_on_rank
                 + layout.has_head * layout.head_on_rank
             ),
             0,
         ),
-        "of two layers (used and prefetched), and of embedding and head",
+        "of two layers (used and prefetched), or of all of a stage; of embedding and head",
         source="PyTorch FSDP2: one root group beside the blocks",
     )
     unsharded_gradients = equation(
         bytes_,
-        select(layout.gradients_sharded > 0, gradient_bytes * (layout.layer_parameters + layout.layer_experts), 0),
-        "of one layer, before they are scattered",
+        select(
+            either(layout.gradients_sharded > 0, away.weights_away > 0),
+            gradient_bytes
+            * (layout.layer_parameters + layout.layer_experts)
+            * select(keeps_stage > 0, layout.stage_layers / layout.virtual_stages, 1),
+            0,
+        ),
+        "of one layer, before they are scattered, or of a chunk of a stage",
     )
     unsharded_head_gradient = equation(
         bytes_,
         select(
-            layout.gradients_sharded > 0,
+            either(layout.gradients_sharded > 0, away.weights_away > 0),
             layout.has_head * layout.vocabulary_on_rank * layout.hidden_size * layout.element_size,
             0,
         ),
@@ -282,15 +186,23 @@ class Memory(Chapter):
         select(pp > 1, (2 + kept_messages * flight.in_flight) * activations.layer_input, 0),
         "a message received and one sent; those that a framework keeps of every micro-batch in flight",
     )
+    stage_working = equation(
+        bytes_,
+        (running - in_loss) * activations.gathered_sequence
+        + running * context.forward_buffers
+        + in_backward * (activations.recomputed_layer + context.gradient_buffers),
+        "of the layer that is run: gathered tokens, keys and values of other ranks, what is run again",
+    )
+    stage_gathered = equation(
+        bytes_,
+        running * gathered_weights + in_loss * unsharded_head_gradient + in_backward * unsharded_gradients,
+        "weights that are gathered, gradients not yet scattered",
+    )
+    stage_messages = equation(bytes_, running * pipeline_messages, "messages between stages")
     stage_buffers = equation(
         bytes_,
-        has_layers
-        * (
-            running * (gathered_weights + pipeline_messages + context.forward_buffers)
-            + in_loss * unsharded_head_gradient
-            + in_backward * (activations.recomputed_layer + unsharded_gradients + context.gradient_buffers)
-        ),
-        "gathered weights, messages, keys and values of other ranks, and one layer run again",
+        has_layers * (stage_gathered + stage_messages + stage_working),
+        "gathered weights, messages, and those of a layer",
     )
     memory_use = equation(
         bytes_,
@@ -304,29 +216,39 @@ class Memory(Chapter):
         "of a stage in a phase",
     )
     stage_peak = equation(bytes_, worst(memory_use, PHASE), "of a stage in its worst phase")
-    allocated = equation(bytes_, worst(stage_peak, STAGE) + workspace_bytes, "peak of the worst stage")
+    workspaces = equation(
+        bytes_,
+        workspace_bytes + select(layout.experts > 0, grouped_workspace_bytes, 0),
+        "workspaces of the libraries, inside the allocator",
+    )
+    phase_allocated = equation(bytes_, memory_use + workspaces, "of a stage in a phase, workspaces included")
+    allocated = equation(bytes_, worst(stage_peak, STAGE) + workspaces, "peak of the worst stage")
     reserved = equation(bytes_, reserved_factor * allocated, "by the allocator")
     # Megatron-LM logs the last rank, which holds the head and is rarely the fullest.
     head_allocated = equation(
         bytes_,
-        worst(select(layout.has_head > 0, stage_peak, 0), STAGE) + workspace_bytes,
+        worst(select(layout.has_head > 0, stage_peak, 0), STAGE) + workspaces,
         "peak of the stage with the head",
     )
     head_between_steps = equation(
         bytes_,
-        worst(select(layout.has_head > 0, stage_weights + stage_gradients + stage_optimizer, 0), STAGE)
-        + workspace_bytes,
+        worst(select(layout.has_head > 0, stage_weights + stage_gradients + stage_optimizer, 0), STAGE) + workspaces,
         "of the stage with the head between two steps: states, and workspaces",
     )
     between_steps = equation(
         bytes_,
-        worst(stage_weights + stage_gradients + stage_optimizer, STAGE) + workspace_bytes,
+        worst(stage_weights + stage_gradients + stage_optimizer, STAGE) + workspaces,
         "of the fullest stage between two steps",
     )
     communicator_bytes = equation(
         bytes_,
-        select(chips / chips_per_host > many_nodes, communicator_bytes_many_nodes, communicator_bytes_few_nodes),
-        "buffers of the communication library",
+        select(
+            either(chips / chips_per_host > many_nodes, layout.ulysses_ranks > 1, layout.ep > 1),
+            communicator_bytes_many_nodes,
+            communicator_bytes_few_nodes,
+        ),
+        "buffers of the communication library; an all-to-all connects every rank to every other",
+        source="NVIDIA/nccl issues 864, 986 and 1685",
     )
     device_used = equation(bytes_, reserved + context_bytes + communicator_bytes, "as the device reports it")
     margin = equation(bytes_, memory_capacity - device_used, "left of the chip's memory; negative when it is short")
@@ -351,4 +273,4 @@ class Memory(Chapter):
     memory_buffers = equation(
         bytes_, at_worst(at_worst(stage_buffers, memory_use, PHASE), stage_peak, STAGE), "buffers"
     )
-    memory_overhead = equation(bytes_, workspace_bytes, "workspaces of the libraries")
+    memory_overhead = equation(bytes_, workspaces, "workspaces of the libraries")

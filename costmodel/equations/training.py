@@ -4,14 +4,15 @@ The times of the collectives are inputs here; `training_on_switches` supplies th
 """
 
 from costmodel.equations.axes import RECOMPUTE, STAGE
+from costmodel.equations.host_memory import HostMemory
 from costmodel.equations.kernels.elementwise import OptimizerTraffic
 from costmodel.equations.kernels.layer import LayerCompute
-from costmodel.equations.memory import Memory
 from costmodel.equations.parallelism.context import ContextParallel
 from costmodel.equations.parallelism.data import FullySharded, GradientSync, ShardedTables
 from costmodel.equations.parallelism.experts import ExpertParallel
-from costmodel.equations.parallelism.layout import Layout
+from costmodel.equations.parallelism.layout import Balance, Layout
 from costmodel.equations.parallelism.legality import Legality
+from costmodel.equations.parallelism.offloaded import HostTraffic
 from costmodel.equations.parallelism.pipeline import Pipeline
 from costmodel.equations.parallelism.schedules import by_schedule
 from costmodel.equations.parallelism.tensor import TensorParallel
@@ -38,7 +39,7 @@ class Step(Chapter):
     layout = part(Layout, shared=True)
     tp, pp, m = layout.tp, layout.pp, layout.micro_batches
     legality = part(Legality, shared=True)
-    memory = part(Memory, shared=True)
+    memory = part(HostMemory, shared=True)
 
     tp_hidden_share = given(
         count, "share of tensor-parallel communication that hides behind compute", owner="assumption"
@@ -138,19 +139,23 @@ class Step(Chapter):
         / layout.recompute_every,
         "times that it repeats the context-parallel communication, which is part of the attention",
     )
+    owned_parameters = equation(
+        count,
+        layout.heaviest_stage / layout.optimizer_shards + layout.heaviest_experts / layout.expert_optimizer_shards,
+        "weights of which a rank has the optimizer state, on the chip or with its host",
+    )
     accumulation = part(
         OptimizerTraffic,
-        owned_parameters=layout.heaviest_stage / layout.optimizer_shards
-        + layout.heaviest_experts / layout.expert_optimizer_shards,
+        owned_parameters=(1 - memory.optimizer_away) * owned_parameters,
         local_parameters=layout.layer_parameters + layout.layer_experts,
         copied_parameters=select(layout.weights_sharded > 0, 0, layout.heaviest_stage + layout.heaviest_experts),
     )
-    layer_forward = equation(
+    forward_alone = equation(
         seconds,
         layer.forward_compute + tensor.exposed_forward + context.exposed_forward + ep_exposed_forward,
-        "a layer, forward, before FSDP",
+        "a layer, forward, before FSDP and what its host adds",
     )
-    layer_backward = equation(
+    backward_alone = equation(
         seconds,
         layer.backward_compute
         + layer.recomputed_compute
@@ -160,8 +165,21 @@ class Step(Chapter):
         + repeated_tp * (tensor.exposed_forward + ep_exposed_forward)
         + repeated_cp * context.exposed_forward
         + accumulation.accumulation,
-        "a layer, backward, before FSDP",
+        "a layer, backward, before FSDP and what its host adds",
     )
+    mean_layers = equation(count, layout.layers / pp, "layers of the average stage")
+    host = part(
+        HostTraffic,
+        owned=owned_parameters,
+        layer_part=layout.layer_parameters / layout.weight_shards + layout.layer_experts / layout.expert_weight_shards,
+        kept_layer=memory.kept_layer,
+        scatters=select(layout.gradients_sharded > 0, m, 1),
+        forward_alone=forward_alone,
+        backward_alone=backward_alone,
+        mean_layers=mean_layers,
+    )
+    layer_forward = equation(seconds, forward_alone + host.exposed_forward, "a layer, forward, before FSDP")
+    layer_backward = equation(seconds, backward_alone + host.exposed_backward, "a layer, backward, before FSDP")
     layer_weight_gradient = equation(
         seconds,
         layer.weight_gradient_compute + accumulation.accumulation,
@@ -208,7 +226,7 @@ class Step(Chapter):
     )
     slowest_stage = equation(seconds, largest(full_stage_time, head_stage_time), "a micro-batch on the slowest stage")
     all_stages = equation(seconds, layout.layers * layer_time + last_work, "a micro-batch on all stages together")
-    mean_layers = equation(count, layout.layers / pp, "layers of the average stage")
+    plain = part(Balance, virtual_stages=1, folded=0)  # as 1F1B and GPipe have it, whatever a row's chunks
     pipeline = part(
         Pipeline,
         pp=pp,
@@ -220,6 +238,12 @@ class Step(Chapter):
         input_gradient=layer_backward - layer_weight_gradient,
         weight_gradient=layer_weight_gradient,
         send=pp_send,
+        first_forward=plain.layers_of_first * layer_forward,
+        first_backward=plain.layers_of_first * layer_backward,
+        middle_forward=plain.layers_of_middle * layer_forward,
+        middle_backward=plain.layers_of_middle * layer_backward,
+        last_forward=plain.layers_of_last * layer_forward + layer.loss_forward,
+        last_backward=plain.layers_of_last * layer_backward + layer.loss_compute - layer.loss_forward,
     )
     sync = part(
         GradientSync,
@@ -242,7 +266,8 @@ class Step(Chapter):
         count, by_schedule(layout.schedule, {"pipedream": m}, others=1), "times that the optimizer runs in a step"
     )
     optimizer = equation(seconds, updates * accumulation.update, "of the optimizer in a step")
-    step_time = equation(seconds, pipeline.total + exposed_sync + optimizer + step_overhead, "one optimizer step")
+    updating = equation(seconds, optimizer + host.exposed_update, "of the optimizer, on the chip and on the host")
+    step_time = equation(seconds, pipeline.total + exposed_sync + updating + step_overhead, "one optimizer step")
 
     # The step item by item: what the slowest stage does, and what it waits for. They add up to step_time.
     head_is_slowest = equation(
@@ -258,6 +283,11 @@ class Step(Chapter):
         seconds,
         layer_passes * (layer.elementwise_forward + layer.elementwise_backward + accumulation.accumulation),
         "norms, activations, residuals, rows sorted to experts, accumulation of gradients",
+    )
+    time_host = equation(
+        seconds,
+        layer_passes * (layer.forward_compute - layer.forward_work + layer.backward_compute - layer.backward_work),
+        "kernels that wait for the host to launch them",
     )
     time_loss = equation(
         seconds,
@@ -290,6 +320,11 @@ class Step(Chapter):
     time_dp = equation(seconds, exposed_sync, "gradient and weight traffic")
     time_bubble = equation(seconds, pipeline.bubble, "pipeline bubble")
     time_optimizer = equation(seconds, optimizer, "optimizer")
+    time_offload = equation(
+        seconds,
+        layer_passes * (host.exposed_forward + host.exposed_backward) + host.exposed_update,
+        "copies between chip and host, and the update on the host",
+    )
     time_other = equation(seconds, step_overhead, "data, logging, clipping")
 
     # Communication in all, shown or hidden

@@ -24,7 +24,7 @@ class Utilisation(Chapter):
     work = part(Flops, shared=True)
     step_time = given(seconds, "one optimizer step")
     chips = given(count, "chips", owner="cluster")
-    peak = given(flop_per_second, "dense peak of the chip at this precision", owner="chip")
+    peak = given(flop_per_second, "dense peak of the chip at the precision of the weight products", owner="chip")
 
     step_tokens = equation(count, layout.global_batch * layout.sequence_length, "tokens of a step")
     tokens_per_second = equation(per_second, step_tokens / step_time, "tokens a second")
@@ -86,5 +86,7 @@ class Utilisation(Chapter):
         "the same with attention counted causal",
     )
     hfu = equation(
-        count, hardware_flops / (step_time * chips * peak), "hardware FLOPs utilisation: what the chips really do"
+        count,
+        hardware_flops / (step_time * chips * peak),
+        "hardware FLOPs utilisation: what the chips really do",
     )

@@ -8,23 +8,32 @@ from typing import Any
 
 from costmodel.runtime import ceil_log2, floor_log2, nearest_whole, none_drawn, ones_below
 
-MEANING = {'rule_heads': 'tp divides the query heads', 'rule_kv_heads': 'tp divides the key-value heads, or they divide tp', 'rule_ffn': 'tp divides the feed-forward width', 'rule_layers': 'pp times v divides the layers, or the layers and two', 'rule_depth': 'every stage holds a layer', 'rule_batch': 'dp times the micro-batch size divides the global batch', 'rule_chunks': 'interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1', 'rule_stages': 'schedules other than 1f1b need several stages, dualpipe and chimera an even number', 'rule_groups': 'group is for interleaved and interleaved-zb: groups of pp or more micro-batches, the last one too, and pp divides them without it', 'rule_filled': 'the micro-batches fill the pipeline: at least twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for zb-v, pp for pipedream and pipedream-2bw', 'rule_halves': 'half of the micro-batches enter at each end of dualpipe and chimera; those of chimera are at most pp or a multiple of it', 'rule_updates': 'dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled', 'rule_sequence': 'sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence', 'rule_context_length': 'cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)', 'rule_context_heads': 'where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it', 'rule_context_type': 'cp_type is said only where cp is 2 or more; with usp a rank has several key-value heads, and cp is twice as many or a larger multiple', 'rule_sharding': 'zero of 1 or more needs dp or cp of 2 or more', 'rule_sharing': 'a group that shares needs zero of 1 or more, and divides dp times cp', 'rule_experts': 'ep divides the routed experts of a layer, and only a model with experts takes ep or etp', 'rule_expert_features': 'etp divides the features of an expert', 'rule_expert_grid': 'ep times etp divides tp times cp times dp, the ranks of a stage', 'rule_expert_sequence': 'experts with tp of 2 or more need sequence parallelism', 'legal': '1 when every rule holds', 'memory_use': 'of a stage in a phase', 'stage_peak': 'of a stage in its worst phase', 'allocated': 'peak of the worst stage', 'reserved': 'by the allocator', 'head_allocated': 'peak of the stage with the head', 'head_between_steps': 'of the stage with the head between two steps: states, and workspaces', 'between_steps': 'of the fullest stage between two steps', 'device_used': 'as the device reports it', 'margin': "left of the chip's memory; negative when it is short", 'overflow': 'positive when the tensors alone cannot fit', 'memory_parameters': 'parameters', 'memory_gradients': 'gradients', 'memory_optimizer': 'optimizer states', 'memory_activations': 'kept activations', 'memory_logits': 'logits and loss', 'memory_buffers': 'buffers', 'memory_overhead': 'workspaces of the libraries', 'step_time': 'one optimizer step', 'time_matmul': 'weight products', 'time_attention': 'attention', 'time_elementwise': 'norms, activations, residuals, rows sorted to experts, accumulation of gradients', 'time_loss': 'head and loss, where the slowest stage has them', 'time_recompute': 'forward work run again', 'time_tp': 'tensor-parallel traffic', 'time_cp': 'context-parallel traffic', 'time_ep': 'exchanges of experts', 'time_fsdp': 'FSDP traffic', 'time_pp': 'messages between stages', 'time_dp': 'gradient and weight traffic', 'time_bubble': 'pipeline bubble', 'time_optimizer': 'optimizer', 'time_other': 'data, logging, clipping', 'total_tp': 'tensor-parallel traffic, hidden or not', 'total_cp': 'context-parallel traffic, hidden or not', 'total_ep': 'exchanges of experts, hidden or not', 'total_fsdp': 'FSDP traffic, hidden or not', 'total_dp': 'gradient and weight traffic, hidden or not', 'total_pp': 'messages of one stage, forward and backward, hidden or not; those that show, where waits for other stages are more', 'step_tokens': 'tokens of a step', 'tokens_per_second': 'tokens a second', 'model_flops': 'of a step, attention in full, nothing recomputed', 'hardware_flops': 'of a step, attention causal, recomputation counted', 'megatron_flops': 'of a step as Megatron-LM counted them: all layers run again whatever the layout, attention in full', 'chip_rate': 'model FLOP a second and chip', 'mfu': 'model FLOPs utilisation: attention in full, no recomputation', 'mfu_causal': 'the same with attention counted causal', 'hfu': 'hardware FLOPs utilisation: what the chips really do'}
+MEANING = {'rule_heads': 'tp divides the query heads', 'rule_kv_heads': 'tp divides the key-value heads, or they divide tp', 'rule_ffn': 'tp divides the feed-forward width', 'rule_layers': 'pp times v divides the layers, or the layers and two, where first and last do not say otherwise', 'rule_depth': 'every stage holds a layer', 'rule_batch': 'dp times the micro-batch size divides the global batch', 'rule_chunks': 'interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1', 'rule_ends': 'first and last leave each of the other stages as many layers, which v divides as it does them, and are not for zb-v, v-half, v-min, dualpipev, dualpipe, chimera', 'rule_messages': 'p2p=blocking is for 1f1b and interleaved', 'rule_offload': "the host keeps weights with zero=3 or a single replica, states of optimizers that its processors can run (not Muon's), and nothing with pipedream and pipedream-2bw; its drives keep states", 'rule_stages': 'schedules other than 1f1b need several stages, dualpipe and chimera an even number', 'rule_groups': 'group is for interleaved and interleaved-zb: groups of pp or more micro-batches, the last one too, and pp divides them without it', 'rule_filled': 'the micro-batches fill the pipeline: at least twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for zb-v, pp for pipedream and pipedream-2bw', 'rule_halves': 'half of the micro-batches enter at each end of dualpipe and chimera; those of chimera are at most pp or a multiple of it', 'rule_updates': 'dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled', 'rule_sequence': 'sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence', 'rule_context_length': 'cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)', 'rule_context_heads': 'where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it', 'rule_context_type': 'cp_type is said only where cp is 2 or more; with usp a rank has several key-value heads, and cp is twice as many or a larger multiple', 'rule_sharding': 'zero of 1 or more needs dp or cp of 2 or more', 'rule_sharing': 'a group that shares needs zero of 1 or more, and divides dp times cp', 'rule_experts': 'ep divides the routed experts of a layer, and only a model with experts takes ep or etp', 'rule_expert_features': 'etp divides the features of an expert', 'rule_expert_grid': 'ep times etp divides tp times cp times dp, the ranks of a stage', 'rule_expert_sequence': 'experts with tp of 2 or more need sequence parallelism', 'legal': '1 when every rule holds', 'memory_use': 'of a stage in a phase', 'stage_peak': 'of a stage in its worst phase', 'phase_allocated': 'of a stage in a phase, workspaces included', 'allocated': 'peak of the worst stage', 'reserved': 'by the allocator', 'head_allocated': 'peak of the stage with the head', 'head_between_steps': 'of the stage with the head between two steps: states, and workspaces', 'between_steps': 'of the fullest stage between two steps', 'device_used': 'as the device reports it', 'margin': "left of the chip's memory; negative when it is short", 'overflow': 'positive when the tensors alone cannot fit', 'memory_parameters': 'parameters', 'memory_gradients': 'gradients', 'memory_optimizer': 'optimizer states', 'memory_activations': 'kept activations', 'memory_logits': 'logits and loss', 'memory_buffers': 'buffers', 'memory_overhead': 'workspaces of the libraries', 'host_states': "states of a stage that its chip's host keeps", 'host_activations': 'activations that it keeps', 'host_used': 'memory of a host', 'drives_used': 'on the drives of a host', 'host_left': 'left of its memory, or of its drives where they have less; negative when it is short', 'host_needed_forward': 'bandwidth of a chip with which the copies of a layer hide, forward', 'host_needed_backward': 'bandwidth of a chip with which they hide, backward', 'step_time': 'one optimizer step', 'time_matmul': 'weight products', 'time_attention': 'attention', 'time_elementwise': 'norms, activations, residuals, rows sorted to experts, accumulation of gradients', 'time_host': 'kernels that wait for the host to launch them', 'time_loss': 'head and loss, where the slowest stage has them', 'time_recompute': 'forward work run again', 'time_tp': 'tensor-parallel traffic', 'time_cp': 'context-parallel traffic', 'time_ep': 'exchanges of experts', 'time_fsdp': 'FSDP traffic', 'time_pp': 'messages between stages', 'time_dp': 'gradient and weight traffic', 'time_bubble': 'pipeline bubble', 'time_optimizer': 'optimizer', 'time_offload': 'copies between chip and host, and the update on the host', 'time_other': 'data, logging, clipping', 'total_tp': 'tensor-parallel traffic, hidden or not', 'total_cp': 'context-parallel traffic, hidden or not', 'total_ep': 'exchanges of experts, hidden or not', 'total_fsdp': 'FSDP traffic, hidden or not', 'total_dp': 'gradient and weight traffic, hidden or not', 'total_pp': 'messages of one stage, forward and backward, hidden or not; those that show, where waits for other stages are more', 'step_tokens': 'tokens of a step', 'tokens_per_second': 'tokens a second', 'model_flops': 'of a step, attention in full, nothing recomputed', 'hardware_flops': 'of a step, attention causal, recomputation counted', 'megatron_flops': 'of a step as Megatron-LM counted them: all layers run again whatever the layout, attention in full', 'chip_rate': 'model FLOP a second and chip', 'mfu': 'model FLOPs utilisation: attention in full, no recomputation', 'mfu_causal': 'the same with attention counted causal', 'hfu': 'hardware FLOPs utilisation: what the chips really do'}
 
 
-def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any, pp: Any, virtual_stages: Any, layers: Any, dp: Any, global_batch: Any, micro_batch_size: Any, schedule: Any, group_size: Any, cp: Any, sequence_length: Any, sequence_parallel: Any, cp_type: Any, optimizer_sharded: Any, shard_group: Any, ep: Any, etp: Any, experts: Any, expert_ffn_size: Any, recompute_every: Any, element_size: Any, expert_every: Any, layers_without_ffn: Any, first_expert_layer: Any, expert_capacity: Any, expert_imbalance: Any, experts_per_token: Any, shared_experts: Any, shared_ffn_size: Any, head_size: Any, plain_head_size: Any, rope_head_size: Any, value_head_size: Any, score_bytes: Any, hidden_size: Any, recompute: Any, dispatch_by: Any, fused_row_copies: Any, row_copies: Any, latent_size: Any, gated_ffn: Any, router_bytes: Any, query_rank: Any, dropout_bytes: Any, embedding_norm: Any, norm: Any, positions: Any, vocabulary: Any, vocabulary_multiple: Any, final_norm: Any, tied_embeddings: Any, ffn_bias: Any, attention_gate: Any, attention_sinks: Any, attention_bias: Any, qk_norm: Any, norms_per_layer: Any, shared_gate: Any, router_bias: Any, weights_sharded: Any, kv_gradient_bytes: Any, kept_messages: Any, gradient_bytes: Any, gradients_sharded: Any, loss_bytes: Any, optimizer_bytes: Any, step_extra_bytes: Any, weight_bytes: Any, workspace_bytes: Any, reserved_factor: Any, chips: Any, chips_per_host: Any, communicator_bytes_few_nodes: Any, communicator_bytes_many_nodes: Any, many_nodes: Any, context_bytes: Any, memory_capacity: Any, dp_hidden_share: Any, accumulation_bytes: Any, memory_bandwidth: Any, memory_share: Any, attention_backward_factor: Any, attention_share: Any, exponential_rate: Any, peak: Any, launch_gap: Any, window: Any, layers_without_attention: Any, window_every: Any, gated_activation_bytes_backward: Any, plain_activation_bytes_backward: Any, elementwise_traffic_factor: Any, rotary_bytes: Any, hidden_bytes_backward: Any, expert_traffic_factor: Any, row_bytes: Any, sorted_token_bytes: Any, matmul_share: Any, expert_row_tile: Any, cp_x: Any, cp_y: Any, cp_z: Any, dcn_bandwidth: Any, dcn_links_per_host: Any, host_link_bandwidth: Any, dcn_share: Any, dcn_latency: Any, cp_stride_x: Any, cp_ring_x: Any, cp_stride_y: Any, cp_ring_y: Any, cp_stride_z: Any, cp_ring_z: Any, hop_latency: Any, launch_latency: Any, link_bandwidth: Any, link_share: Any, cp_slices: Any, cp_hidden_share: Any, ep_hidden_share: Any, dp_x: Any, tp_x: Any, dp_y: Any, tp_y: Any, dp_z: Any, tp_z: Any, combine_bytes: Any, dp_stride_x: Any, tp_stride_x: Any, dp_ring_x: Any, tp_ring_x: Any, dp_stride_y: Any, tp_stride_y: Any, dp_ring_y: Any, tp_ring_y: Any, dp_stride_z: Any, tp_stride_z: Any, dp_ring_z: Any, tp_ring_z: Any, ep_overlap: Any, gated_activation_bytes_forward: Any, plain_activation_bytes_forward: Any, hidden_bytes_forward: Any, dispatch_bytes: Any, tp_slices: Any, tp_hidden_share: Any, dp_wire_factor: Any, gradient_wire_bytes: Any, dp_slices: Any, orthogonalisation_steps: Any, copy_bytes: Any, update_bytes: Any, loss_traffic_bytes: Any, fsdp_hidden_share: Any, fsdp_wire_factor: Any, pp_x: Any, pp_y: Any, pp_z: Any, pp_slices: Any, pp_stride_x: Any, pp_stride_y: Any, pp_stride_z: Any, send_exposed_share: Any, step_overhead: Any, recurrent_layers: Any, recurrent_heads: Any, recurrent_groups: Any, state_size: Any, recurrent_kind: Any, recurrent_head_size: Any) -> dict[str, Any]:
+def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any, pp: Any, virtual_stages: Any, first_layers: Any, last_layers: Any, layers: Any, dp: Any, global_batch: Any, micro_batch_size: Any, schedule: Any, messages_block: Any, offload: Any, orthogonalisation_steps: Any, cp: Any, states_on_drives: Any, weights_sharded: Any, group_size: Any, sequence_length: Any, sequence_parallel: Any, cp_type: Any, optimizer_sharded: Any, shard_group: Any, ep: Any, etp: Any, experts: Any, expert_ffn_size: Any, dropout_bytes: Any, element_size: Any, embedding_norm: Any, hidden_size: Any, recompute_every: Any, expert_every: Any, layers_without_ffn: Any, first_expert_layer: Any, gated_ffn: Any, expert_capacity: Any, expert_imbalance: Any, experts_per_token: Any, weighing_copies: Any, shared_experts: Any, shared_ffn_size: Any, head_size: Any, plain_head_size: Any, rope_head_size: Any, value_head_size: Any, score_bytes: Any, recompute: Any, dispatch_by: Any, fused_row_copies: Any, row_copies: Any, latent_size: Any, router_bytes: Any, query_rank: Any, norm: Any, positions: Any, vocabulary: Any, vocabulary_multiple: Any, final_norm: Any, tied_embeddings: Any, fsdp_keeps_stage: Any, ffn_bias: Any, attention_gate: Any, attention_sinks: Any, attention_bias: Any, qk_norm: Any, norms_per_layer: Any, shared_gate: Any, router_bias: Any, gradient_bytes: Any, gradients_sharded: Any, kept_messages: Any, kv_gradient_bytes: Any, loss_bytes: Any, loss_chunks: Any, optimizer_bytes: Any, step_extra_bytes: Any, weight_bytes: Any, grouped_workspace_bytes: Any, workspace_bytes: Any, reserved_factor: Any, chips: Any, chips_per_host: Any, communicator_bytes_few_nodes: Any, communicator_bytes_many_nodes: Any, many_nodes: Any, context_bytes: Any, memory_capacity: Any, host_set_aside: Any, offload_chips: Any, drive_capacity: Any, host_capacity: Any, cp_x: Any, cp_y: Any, cp_z: Any, dcn_bandwidth: Any, dcn_links_per_host: Any, host_link_bandwidth: Any, dcn_share: Any, dcn_latency: Any, cp_stride_x: Any, cp_ring_x: Any, cp_stride_y: Any, cp_ring_y: Any, cp_stride_z: Any, cp_ring_z: Any, hop_latency: Any, launch_latency: Any, link_bandwidth: Any, link_share: Any, cp_slices: Any, attention_kernel: Any, attention_share: Any, attention_head_multiple: Any, exponential_rate: Any, half_peak: Any, launch_gap: Any, memory_bandwidth: Any, memory_share: Any, attention_block: Any, document_length: Any, misalignment_slope: Any, short_vector_factor: Any, half_share: Any, score_traffic_forward: Any, window: Any, layers_without_attention: Any, window_every: Any, cp_hidden_share: Any, ep_hidden_share: Any, ep_overlap: Any, gated_activation_bytes_forward: Any, plain_activation_bytes_forward: Any, elementwise_traffic_factor: Any, rotary_bytes: Any, hidden_bytes_forward: Any, cast_bytes: Any, expert_path_factor: Any, expert_row_tile: Any, cast_traffic_factor: Any, expert_traffic_factor: Any, row_bytes: Any, sorted_token_bytes: Any, expert_product_factor: Any, matmul_share: Any, peak: Any, product_share: Any, operand_bytes: Any, cast_kernels: Any, dense_kernels: Any, expert_kernels: Any, expert_launch_time: Any, expert_launches: Any, latent_kernels: Any, launch_time: Any, dp_x: Any, tp_x: Any, dp_y: Any, tp_y: Any, dp_z: Any, tp_z: Any, combine_bytes: Any, dp_stride_x: Any, tp_stride_x: Any, dp_ring_x: Any, tp_ring_x: Any, dp_stride_y: Any, tp_stride_y: Any, dp_ring_y: Any, tp_ring_y: Any, dp_stride_z: Any, tp_stride_z: Any, dp_ring_z: Any, tp_ring_z: Any, dispatch_bytes: Any, tp_slices: Any, tp_hidden_share: Any, offload_link_bandwidth: Any, offload_memory_bandwidth: Any, offload_drive_bandwidth: Any, accumulation_bytes: Any, attention_backward_factor: Any, score_traffic_backward: Any, gated_activation_bytes_backward: Any, plain_activation_bytes_backward: Any, hidden_bytes_backward: Any, dp_hidden_share: Any, host_hidden_share: Any, dp_wire_factor: Any, gradient_wire_bytes: Any, dp_slices: Any, loss_traffic_bytes: Any, fsdp_hidden_share: Any, fsdp_wire_factor: Any, pp_x: Any, pp_y: Any, pp_z: Any, pp_slices: Any, pp_stride_x: Any, pp_stride_y: Any, pp_stride_z: Any, send_exposed_share: Any, step_overhead: Any, host_drive_traffic: Any, host_update_traffic: Any, copy_bytes: Any, update_bytes: Any, recurrent_layers: Any, recurrent_heads: Any, recurrent_groups: Any, state_size: Any, recurrent_kind: Any, recurrent_head_size: Any) -> dict[str, Any]:
     """OnTorus: every quantity by name."""
     rule_heads = 1 if tp * floor(heads / tp) == heads else 0  # tp divides the query heads
     key_value_heads = heads if kv_rank > 0 else kv_heads  # heads of keys and values
     rule_kv_heads = 1 if (key_value_heads * floor(tp / key_value_heads) == tp) or (tp * floor(key_value_heads / tp) == key_value_heads) else 0  # tp divides the key-value heads, or they divide tp
     rule_ffn = 1 if tp * floor(ffn_size / tp) == ffn_size else 0  # tp divides the feed-forward width
     chunks = pp * virtual_stages  # chunks of layers in the pipeline
-    spare_slots = 0 if chunks * floor(layers / chunks) == layers else 2  # slots of the pipeline that hold the embedding and the head in place of a layer
-    rule_layers = 1 if chunks * floor((layers + spare_slots) / chunks) == layers + spare_slots else 0  # pp times v divides the layers, or the layers and two
-    full_stage_layers = virtual_stages * ceil((layers + spare_slots) / chunks)  # layers of a middle stage
+    ends_said = first_layers + last_layers  # layers of the ends that are said
+    spare_slots = 0 if (chunks * floor(layers / chunks) == layers) or (ends_said > 0) else 2  # slots of the pipeline that hold the embedding and the head in place of a layer
+    rule_layers = 1 if (chunks * floor((layers + spare_slots) / chunks) == layers + spare_slots) or (ends_said > 0) else 0  # pp times v divides the layers, or the layers and two, where first and last do not say otherwise
+    stages_left = pp - (1 if first_layers > 0 else 0) - (1 if last_layers > 0 else 0)  # stages that share the other layers
+    full_stage_layers = (layers - ends_said) / max(1, stages_left) if ends_said > 0 else virtual_stages * ceil((layers + spare_slots) / chunks)  # layers of a middle stage
     rule_depth = 1 if full_stage_layers > spare_slots / 2 else 0  # every stage holds a layer
     micro_batches = global_batch / (dp * micro_batch_size)  # micro-batches of a pipeline in a step (m)
     rule_batch = 1 if (floor(micro_batches / 1) == micro_batches) and (micro_batches >= 1) else 0  # dp times the micro-batch size divides the global batch
     rule_chunks = (1 if virtual_stages > 1 else 0) if schedule in {1, 3, 8} else (1 if virtual_stages == 2 else 0) if schedule in {9, 10, 11, 13} else (1 if virtual_stages == 1 else 0)  # interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1
+    rule_ends = 1 if ((full_stage_layers * stages_left == layers - ends_said) and ((stages_left == 0) or (full_stage_layers > 0)) and (virtual_stages * floor(first_layers / virtual_stages) == first_layers) and (virtual_stages * floor(full_stage_layers / virtual_stages) == full_stage_layers) and (virtual_stages * floor(last_layers / virtual_stages) == last_layers) and ((0 if schedule in {9, 10, 11, 13, 12, 14} else 1) > 0) and (pp > 1)) or (ends_said <= 0) else 0  # first and last leave each of the other stages as many layers, which v divides as it does them, and are not for zb-v, v-half, v-min, dualpipev, dualpipe, chimera
+    rule_messages = (1 if schedule in {0, 1} else 0) if messages_block > 0 else 1  # p2p=blocking is for 1f1b and interleaved
+    activations_away = 0 if offload in {0, 1, 2} else 1  # 1 when activations are
+    optimizer_away = 0 if offload in {0, 3} else 1  # 1 when optimizer states are kept by the host and updated there
+    replicas = cp * dp  # ranks that hold the same weights: data- and context-parallel
+    weights_away = 0 if offload in {0, 1, 3, 4} else 1  # 1 when weights are
+    rule_offload = 1 if ((activations_away + optimizer_away <= 0) or ((0 if schedule in {15, 16} else 1) > 0)) and ((optimizer_away <= 0) or (orthogonalisation_steps <= 0)) and ((replicas <= 1) or (weights_away <= 0) or (weights_sharded > 0)) and ((optimizer_away > 0) or (states_on_drives <= 0)) else 0  # the host keeps weights with zero=3 or a single replica, states of optimizers that its processors can run (not Muon's), and nothing with pipedream and pipedream-2bw; its drives keep states
     rule_stages = 1 if schedule == 0 else (1 if (2 * floor(pp / 2) == pp) and (pp > 1) else 0) if schedule in {12, 14} else (1 if pp > 1 else 0)  # schedules other than 1f1b need several stages, dualpipe and chimera an even number
     whole_group = micro_batches if schedule == 3 else min(group_size if group_size > 0 else pp, micro_batches)  # micro-batches of a group (g); breadth-first takes all at once
     rest = micro_batches - whole_group * floor(micro_batches / whole_group)  # left over for a last group
@@ -39,7 +48,6 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     ulysses_ranks = 1 if cp_type in {0, 1, 2} else cp if cp_type == 3 else min(cp, kv_heads_on_rank)  # neighbouring context-parallel ranks that exchange heads (u); with usp as many as need no copies of keys
     rule_context_heads = (1 if (tp * ulysses_ranks * floor(heads / (tp * ulysses_ranks)) == heads) and ((key_value_heads * floor(tp * ulysses_ranks / key_value_heads) == tp * ulysses_ranks) or (tp * ulysses_ranks * floor(key_value_heads / (tp * ulysses_ranks)) == key_value_heads)) else 0) if ulysses_ranks > 1 else 1  # where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it
     rule_context_type = 1 if cp_type == 0 else (1 if cp > 1 else 0) if cp_type in {1, 2, 3} else (1 if (ulysses_ranks * floor(cp / ulysses_ranks) == cp) and (ulysses_ranks < cp) and (ulysses_ranks > 1) else 0)  # cp_type is said only where cp is 2 or more; with usp a rank has several key-value heads, and cp is twice as many or a larger multiple
-    replicas = cp * dp  # ranks that hold the same weights: data- and context-parallel
     rule_sharding = 1 if (optimizer_sharded <= 0) or (replicas > 1) else 0  # zero of 1 or more needs dp or cp of 2 or more
     rule_sharing = (1 if (shard_group * floor(replicas / shard_group) == replicas) and (optimizer_sharded > 0) else 0) if shard_group > 0 else 1  # a group that shares needs zero of 1 or more, and divides dp times cp
     rule_experts = (1 if ep * floor(experts / ep) == experts else 0) if experts > 0 else (1 if ep * etp <= 1 else 0)  # ep divides the routed experts of a layer, and only a model with experts takes ep or etp
@@ -47,21 +55,25 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     stage_ranks = cp * dp * tp  # ranks of a pipeline stage
     rule_expert_grid = (1 if ep * etp * floor(stage_ranks / (ep * etp)) == stage_ranks else 0) if experts > 0 else 1  # ep times etp divides tp times cp times dp, the ranks of a stage
     rule_expert_sequence = ((1 if tp <= 1 else 0) if sequence_parallel == 0 else 1) if experts > 0 else 1  # experts with tp of 2 or more need sequence parallelism
-    legal = min(rule_heads, rule_kv_heads, rule_ffn, rule_layers, rule_depth, rule_batch, rule_chunks, rule_stages, rule_groups, rule_filled, rule_halves, rule_updates, rule_sequence, rule_context_length, rule_context_heads, rule_context_type, rule_sharding, rule_sharing, rule_experts, rule_expert_features, rule_expert_grid, rule_expert_sequence)  # 1 when every rule holds
+    legal = min(rule_heads, rule_kv_heads, rule_ffn, rule_layers, rule_depth, rule_batch, rule_chunks, rule_ends, rule_messages, rule_offload, rule_stages, rule_groups, rule_filled, rule_halves, rule_updates, rule_sequence, rule_context_length, rule_context_heads, rule_context_type, rule_sharding, rule_sharing, rule_experts, rule_expert_features, rule_expert_grid, rule_expert_sequence)  # 1 when every rule holds
+    sequence_split = 1 if sequence_parallel == 0 else tp  # ranks that share what lies between the products
+    tokens = micro_batch_size * sequence_length / cp  # tokens of a micro-batch on a rank
+    embedding_kept = hidden_size * tokens * (dropout_bytes + 2 * element_size * embedding_norm) / sequence_split  # of the embedding's output: its mask where it is dropped, what its norm reads and writes
+    weight_copies = 2 if schedule in {12, 14} else 1  # stages whose weights a rank holds: one of either way, where micro-batches enter at both ends
+    has_embedding = [(1, 0, weight_copies - 1 if pp > 1 else 0,)[i_stage] for i_stage in range(3)]  # 1 where the embedding is
     chimera = [min(pp, pp / 2 + (1, pp / 2, 1,)[i_stage]) for i_stage in range(3)]  # of Chimera, most in the middle of the pipeline
     chunk_passes = micro_batches * virtual_stages  # passes of a step through a rank
     group_chunks = whole_group * (virtual_stages - 1)  # passes of a group through all chunks but the last
     rank = [(0, min(1, pp - 1), pp - 1,)[i_stage] for i_stage in range(3)]  # position in the pipeline; of the middle stages the fullest is the second
-    in_flight = [min(pp - rank[i_stage], micro_batches) if schedule in {0, 15, 16} else min(group_chunks + 2 * pp - 2 * rank[i_stage] - 1, chunk_passes) / virtual_stages if schedule == 1 else min(pp, micro_batches) if schedule in {4, 6, 9} else min(2 * pp - 1, micro_batches) if schedule == 5 else min(2 * pp, micro_batches) if schedule == 7 else min(group_chunks + pp, chunk_passes) / virtual_stages if schedule == 8 else floor((pp + 2) / 2) if schedule == 10 else floor((pp + 4) / 3) if schedule == 11 else pp + 1 if schedule == 12 else (2 * pp + 1) / 2 if schedule == 13 else min(chimera[i_stage], micro_batches) if schedule == 14 else micro_batches for i_stage in range(3)]  # micro-batches in flight
+    in_flight = [min(pp - rank[i_stage], micro_batches) if schedule in {0, 15, 16} else min(group_chunks + 2 * pp - 2 * rank[i_stage] - 1, chunk_passes) / virtual_stages if schedule == 1 else min(pp, micro_batches) if schedule in {4, 6, 9} else min(2 * pp - 1, micro_batches) if schedule in {5, 7} else min(group_chunks + pp, chunk_passes) / virtual_stages if schedule == 8 else floor((pp + 2) / 2) if schedule == 10 else floor((pp + 4) / 3) if schedule == 11 else pp + 1 if schedule == 12 else (2 * pp + 1) / 2 if schedule == 13 else min(chimera[i_stage], micro_batches) if schedule == 14 else micro_batches for i_stage in range(3)]  # micro-batches in flight
     ffn_layers = layers - layers_without_ffn  # layers with a feed-forward, dense or of experts
     expert_layers = ceil((ffn_layers - first_expert_layer) / expert_every) if experts > 0 else 0  # layers that hold experts
     expert_share = (1 / expert_every if pp > 1 else expert_layers / layers) if experts > 0 else 0  # share of layers with experts, among the layers of a full stage
     busiest = min(expert_imbalance, expert_capacity) if expert_capacity > 0 else expert_imbalance  # load of the busiest rank over the mean
-    sequence_split = 1 if sequence_parallel == 0 else tp  # ranks that share what lies between the products
-    tokens = micro_batch_size * sequence_length / cp  # tokens of a micro-batch on a rank
     routed_tokens = tokens / sequence_split  # tokens that a rank sends to experts
     rows_on_rank = busiest * etp * experts_per_token * routed_tokens  # rows that the experts of the busiest rank multiply: a token counts once for each of its experts
-    kept_products = element_size * expert_ffn_size * rows_on_rank / etp  # of this, the output of the activation
+    kept_weighed = element_size * expert_ffn_size * rows_on_rank * weighing_copies * (1 - gated_ffn) / etp  # outputs of plain activations before the router's weight
+    kept_products = element_size * expert_ffn_size * rows_on_rank / etp + kept_weighed  # of this, the output of the activation
     mean_ffn_size = expert_share * shared_experts * shared_ffn_size + ffn_size * (1 - expert_share)  # features of the feed-forwards that tensor-parallel ranks split, dense or of shared experts, in the average layer
     activation_output = element_size * mean_ffn_size * tokens / tp + (expert_share * kept_products if experts > 0 else 0)  # of the activation, which is the product with the gate in a gated feed-forward: 2 F a token in two bytes
     exchanged_kv_heads = max(kv_heads_on_rank, ulysses_ranks)  # key-value heads of a tensor-parallel rank once each of u ranks has one: copies where they are too few
@@ -77,11 +89,11 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     norm_outputs = 2 * element_size * hidden_size * tokens / sequence_split  # of both norms, which are the inputs of the blocks: 4 H a token in two bytes
     copies = row_copies if dispatch_by == 0 else fused_row_copies  # copies of a row that are kept
     expert_width = latent_size if latent_size > 0 else hidden_size  # features that a routed expert reads and writes
-    kept_rows = copies * element_size * expert_width * rows_on_rank / etp  # rows on their way
+    kept_rows = copies * element_size * expert_width * rows_on_rank  # inputs of experts, whole on each of the ranks that share one's features
     outputs_size = heads * value_features  # features of the attention's output
     queries_size = heads * key_head_size  # features of all queries that attend
     selective_layer = copied_keys + tokens * (2 * element_size * hidden_size / sequence_split + (element_size * (mean_ffn_size + outputs_size + queries_size + values_size) + 4 * heads) / tp) + (expert_share * (kept_products + kept_rows) if experts > 0 else 0)  # block input, every second product and the attention output
-    kept_features = element_size * expert_ffn_size * rows_on_rank * (gated_ffn + 2) / etp  # inputs and output of the activation of routed experts
+    kept_features = element_size * expert_ffn_size * rows_on_rank * (gated_ffn + 2) / etp + kept_weighed  # inputs and output of the activation of routed experts, before and after the router's weight
     kept_router = experts * routed_tokens * router_bytes  # logits and probabilities
     kept_experts = expert_share * (kept_features + kept_router + kept_rows) if experts > 0 else 0  # of routed experts, in the average layer
     kept_inside = tokens * (element_size * mean_ffn_size * (gated_ffn + 2) + element_size * (keys_size + outputs_size + queries_size + values_size) + 4 * heads)  # queries, keys, values, the output and fp32 statistics of fused attention; inputs and output of the activation
@@ -91,30 +103,28 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     whole_layer = 2 * copied_keys + kept_experts + kept_latents + kept_outside / sequence_split + (kept_inside + kept_scores) / tp  # with nothing recomputed
     recomputed_kept = whole_layer if recompute == 0 else whole_layer - norm_outputs if recompute == 1 else whole_layer - activation_output if recompute == 2 else whole_layer - activation_output - norm_outputs if recompute == 3 else whole_layer - attention_core if recompute == 4 else selective_layer if recompute == 5 else layer_input  # kept by one layer that is recomputed
     kept_layer = recomputed_kept + (1 - 1 / recompute_every) * (whole_layer - recomputed_kept)  # kept by the average layer
-    running = [(1, 1, 1, 0,)[i_phase] for i_phase in range(4)]  # 1 while activations are held
     folded = 1 if schedule in {9, 10, 11, 13} else 0  # 1 where the pipeline comes back to its first rank
-    stage_layers = [(full_stage_layers - spare_slots * (folded + 1) / 2 if pp > 1 else layers, full_stage_layers if pp > 2 else 0, full_stage_layers - spare_slots * (1 - folded) / 2 if pp > 1 else 0,)[i_stage] for i_stage in range(3)]  # layers that a micro-batch meets on each kind of rank; one rank alone is the first
+    layers_of_first = (first_layers if first_layers > 0 else full_stage_layers - spare_slots * (folded + 1) / 2) if pp > 1 else layers  # layers of the first stage; one stage alone is the first
+    layers_of_last = (last_layers if last_layers > 0 else full_stage_layers - spare_slots * (1 - folded) / 2) if pp > 1 else 0  # layers of the last stage
+    layers_of_middle = full_stage_layers if pp > 2 else 0  # layers of each stage between
+    stage_layers = [(layers_of_first, layers_of_middle, layers_of_last,)[i_stage] for i_stage in range(3)]  # layers that a micro-batch meets on each kind of rank; one rank alone is the first
+    layers_in_flight = [in_flight[i_stage] * stage_layers[i_stage] for i_stage in range(3)]  # layers whose activations are kept, once a micro-batch
+    layers_kept_here = [min(2, layers_in_flight[i_stage]) if activations_away > 0 else layers_in_flight[i_stage] for i_stage in range(3)]  # of these, on the chip: two where the others are with the host, one in use and one on its way
+    running = [(1, 1, 1, 0,)[i_phase] for i_phase in range(4)]  # 1 while activations are held
     waiting = [min(rank[i_stage] + 1, micro_batches) if schedule in {4, 6} else min(2 * rank[i_stage] + 1, micro_batches) if schedule == 5 else min((2 * rank[i_stage] + 1) / 2, micro_batches) if schedule == 9 else min(rank[i_stage] + 1, chunk_passes) / virtual_stages if schedule == 8 else in_flight[i_stage] if schedule in {7, 10, 11} else min(rank[i_stage], pp - rank[i_stage] - 1) + 1 if schedule == 12 else (rank[i_stage] + 1) / 2 if schedule == 13 else 0 for i_stage in range(3)]  # of these, those that only the gradient of the weights still waits for, at most
-    stage_activations = [[running[i_phase] * stage_layers[i_stage] * (in_flight[i_stage] * kept_layer + waiting[i_stage] * (whole_layer - kept_layer)) for i_phase in range(4)] for i_stage in range(3)]  # kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done
-    exchanged_in = element_size * tokens * (exchanged_kv_heads * head_features + queries_size / tp)  # queries, keys and values of a rank's tokens, all heads of tp
-    kv_features = exchanged_kv_heads * head_features * tokens  # numbers in the keys and values that a rank begins with
-    kv_block = element_size * kv_features  # keys and values that a rank begins with
-    ring_ranks = cp if cp_type in {0, 1} else 1 if cp_type in {2, 3} else cp / ulysses_ranks  # groups of them in a ring (r)
-    exchange_buffers = (2 * kv_block if ring_ranks > 1 else 0) + (exchanged_in if ulysses_ranks > 1 else 0)  # what is sent for heads; keys and values in use and arriving
-    gathered_kv = cp * kv_block  # keys and values of all tokens
-    forward_buffers = (gathered_kv if cp > 1 else 0) if cp_type == 2 else exchange_buffers  # held for the exchange, or the keys and values of all tokens
+    stage_activations = [[running[i_phase] * (embedding_kept * has_embedding[i_stage] * in_flight[i_stage] + kept_layer * layers_kept_here[i_stage] + stage_layers[i_stage] * waiting[i_stage] * (whole_layer - kept_layer)) for i_phase in range(4)] for i_stage in range(3)]  # kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done
+    has_layers = [1 if stage_layers[i_stage] > 0 else 0 for i_stage in range(3)]  # 1 where a stage exists
     norm_size = hidden_size if norm in {0, 2} else 2 * hidden_size if norm == 1 else 0  # one norm
     embedding_norm_parameters = embedding_norm * norm_size  # the norm after the embedding
     position_parameters = hidden_size * positions  # learned positions
     padded_vocabulary = tp * vocabulary_multiple * ceil(vocabulary / (tp * vocabulary_multiple))  # rows of the embedding, padded to split evenly
     vocabulary_on_rank = padded_vocabulary / tp  # columns of the head on a rank
     embedding_on_rank = embedding_norm_parameters + hidden_size * vocabulary_on_rank + position_parameters  # weights of the embedding on a rank
-    weight_copies = 2 if schedule in {12, 14} else 1  # stages whose weights a rank holds: one of either way, where micro-batches enter at both ends
-    has_embedding = [(1, 0, weight_copies - 1 if pp > 1 else 0,)[i_stage] for i_stage in range(3)]  # 1 where the embedding is
     ends_meet = max(folded, weight_copies - 1) if pp > 1 else 1  # 1 where embedding and head are on one rank
     has_head = [(ends_meet, 0, 1 - folded if pp > 1 else 0,)[i_stage] for i_stage in range(3)]  # 1 where head and loss are
     final_norm_parameters = final_norm * norm_size  # the norm before the head
     head_on_rank = final_norm_parameters + (0 if tied_embeddings * (0 if pp > 1 else 1) > 0 else hidden_size * vocabulary_on_rank)  # weights of head and final norm on a rank; a tied head on another stage is a copy
+    keeps_stage = fsdp_keeps_stage * (1 if (pp > 1) and (weights_sharded > 0) else 0)  # 1 where a rank keeps its stage gathered, since every micro-batch would gather it again
     expert_matrices = expert_ffn_size * expert_width * (gated_ffn + 2)  # weights that multiply in one routed expert
     expert_parameters = expert_matrices + ffn_bias * (expert_ffn_size * (gated_ffn + 1) + expert_width)  # one routed expert
     local_experts = experts / ep if experts > 0 else 0  # routed experts of a rank
@@ -146,19 +156,31 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     mixture_whole_parameters = attention_layer_parameters + hidden_size * shared_gate + norm_size * norms_per_layer + router_layer_parameters - attention_split_parameters  # weights of a layer of experts that every tensor-parallel rank holds: norms and router
     mixture_layer_on_rank = mixture_split_parameters / tp + mixture_whole_parameters  # weights of a layer of experts on a rank, routed experts apart
     layer_parameters = dense_layer_on_rank * (1 - expert_share) + expert_share * mixture_layer_on_rank  # weights of the average layer on a rank, routed experts apart
-    gathered_weights = [element_size * (embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank + 2 * layer_experts + 2 * layer_parameters) if weights_sharded > 0 else 0 for i_stage in range(3)]  # of two layers (used and prefetched), and of embedding and head
+    gathered_weights = [element_size * (embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank + (layer_experts + layer_parameters) * (stage_layers[i_stage] if keeps_stage > 0 else 2)) if (weights_away > 0) or (weights_sharded > 0) else 0 for i_stage in range(3)]  # of two layers (used and prefetched), or of all of a stage; of embedding and head
+    in_backward = [(0, 0, 1, 0,)[i_phase] for i_phase in range(4)]  # 1 in the backward pass
+    in_loss = [(0, 1, 0, 0,)[i_phase] for i_phase in range(4)]  # 1 while the loss is computed
+    unsharded_gradients = [gradient_bytes * (layer_experts + layer_parameters) * (stage_layers[i_stage] / virtual_stages if keeps_stage > 0 else 1) if (gradients_sharded > 0) or (weights_away > 0) else 0 for i_stage in range(3)]  # of one layer, before they are scattered, or of a chunk of a stage
+    unsharded_head_gradient = [element_size * has_head[i_stage] * hidden_size * vocabulary_on_rank if (gradients_sharded > 0) or (weights_away > 0) else 0 for i_stage in range(3)]  # of the head, while the gradient of the logits that it comes from is still there
+    stage_gathered = [[gathered_weights[i_stage] * running[i_phase] + in_backward[i_phase] * unsharded_gradients[i_stage] + in_loss[i_phase] * unsharded_head_gradient[i_stage] for i_phase in range(4)] for i_stage in range(3)]  # weights that are gathered, gradients not yet scattered
+    pipeline_messages = [layer_input * (in_flight[i_stage] * kept_messages + 2) if pp > 1 else 0 for i_stage in range(3)]  # a message received and one sent; those that a framework keeps of every micro-batch in flight
+    stage_messages = [[pipeline_messages[i_stage] * running[i_phase] for i_phase in range(4)] for i_stage in range(3)]  # messages between stages
+    exchanged_in = element_size * tokens * (exchanged_kv_heads * head_features + queries_size / tp)  # queries, keys and values of a rank's tokens, all heads of tp
+    kv_features = exchanged_kv_heads * head_features * tokens  # numbers in the keys and values that a rank begins with
+    kv_block = element_size * kv_features  # keys and values that a rank begins with
+    ring_ranks = cp if cp_type in {0, 1} else 1 if cp_type in {2, 3} else cp / ulysses_ranks  # groups of them in a ring (r)
+    exchange_buffers = (2 * kv_block if ring_ranks > 1 else 0) + (exchanged_in if ulysses_ranks > 1 else 0)  # what is sent for heads; keys and values in use and arriving
+    gathered_kv = cp * kv_block  # keys and values of all tokens
+    forward_buffers = (gathered_kv if cp > 1 else 0) if cp_type == 2 else exchange_buffers  # held for the exchange, or the keys and values of all tokens
+    gathered_sequence = element_size * hidden_size * tokens * (1 - 1 / sequence_split)  # what the products of a layer gather of other ranks' tokens where the sequence is split between them
     kv_gradient_block = kv_features * kv_gradient_bytes  # their gradients
     gathered_kv_gradient = cp * kv_gradient_block  # their gradients
     ring_gradient_buffers = 2 * kv_gradient_block if ring_ranks > 1 else 0  # gradients of keys and values in use and arriving
     gradient_buffers = (gathered_kv_gradient if cp > 1 else 0) if cp_type == 2 else 0 if cp_type == 3 else ring_gradient_buffers  # besides, in the backward pass
-    has_layers = [1 if stage_layers[i_stage] > 0 else 0 for i_stage in range(3)]  # 1 where a stage exists
-    in_backward = [(0, 0, 1, 0,)[i_phase] for i_phase in range(4)]  # 1 in the backward pass
-    in_loss = [(0, 1, 0, 0,)[i_phase] for i_phase in range(4)]  # 1 while the loss is computed
-    pipeline_messages = [layer_input * (in_flight[i_stage] * kept_messages + 2) if pp > 1 else 0 for i_stage in range(3)]  # a message received and one sent; those that a framework keeps of every micro-batch in flight
     recomputed_layer = whole_layer - recomputed_kept  # of one layer, while its backward pass runs it again
-    unsharded_gradients = gradient_bytes * (layer_experts + layer_parameters) if gradients_sharded > 0 else 0  # of one layer, before they are scattered
-    unsharded_head_gradient = [element_size * has_head[i_stage] * hidden_size * vocabulary_on_rank if gradients_sharded > 0 else 0 for i_stage in range(3)]  # of the head, while the gradient of the logits that it comes from is still there
-    stage_buffers = [[has_layers[i_stage] * (in_backward[i_phase] * (gradient_buffers + recomputed_layer + unsharded_gradients) + in_loss[i_phase] * unsharded_head_gradient[i_stage] + running[i_phase] * (forward_buffers + gathered_weights[i_stage] + pipeline_messages[i_stage])) for i_phase in range(4)] for i_stage in range(3)]  # gathered weights, messages, keys and values of other ranks, and one layer run again
+    stage_working = [forward_buffers * running[i_phase] + gathered_sequence * (running[i_phase] - in_loss[i_phase]) + in_backward[i_phase] * (gradient_buffers + recomputed_layer) for i_phase in range(4)]  # of the layer that is run: gathered tokens, keys and values of other ranks, what is run again
+    stage_buffers = [[has_layers[i_stage] * (stage_gathered[i_stage][i_phase] + stage_messages[i_stage][i_phase] + stage_working[i_phase]) for i_phase in range(4)] for i_stage in range(3)]  # gathered weights, messages, and those of a layer
+    gradients_away = optimizer_away * (1 if gradients_sharded > 0 else weights_away)  # 1 when gradients are: with the weights, or with the optimizer where each rank has its part as soon as it is reduced
+    gradient_bytes_here = gradient_bytes * (1 - gradients_away)  # of its gradient on the chip
     expert_replicas = stage_ranks / (ep * etp)  # ranks that hold the same routed experts
     expert_sharing_ranks = min(shard_group, expert_replicas) if shard_group > 0 else expert_replicas  # the same of routed experts
     expert_gradient_shards = expert_sharing_ranks if gradients_sharded > 0 else 1  # the same of their gradients
@@ -168,26 +190,33 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     stage_experts = [routed_on_rank * stage_expert_layers[i_stage] * weight_copies if experts > 0 else 0 for i_stage in range(3)]  # weights of routed experts on a rank of each kind of stage
     shared_table = [has_embedding[i_stage] * has_head[i_stage] * hidden_size * tied_embeddings * vocabulary_on_rank if pp > 1 else 0 for i_stage in range(3)]  # weights that embedding and head share where a pipeline brings both to one rank
     stage_parameters = [embedding_on_rank * has_embedding[i_stage] + has_head[i_stage] * head_on_rank + weight_copies * (dense_layer_on_rank * (stage_layers[i_stage] - stage_expert_layers[i_stage]) + mixture_layer_on_rank * stage_expert_layers[i_stage]) - shared_table[i_stage] for i_stage in range(3)]  # weights on a rank of each kind of stage, routed experts apart
-    stage_gradients = [gradient_bytes * (stage_parameters[i_stage] / gradient_shards + stage_experts[i_stage] / expert_gradient_shards) for i_stage in range(3)]  # their gradients
-    stage_logits = [[has_head[i_stage] * in_loss[i_phase] * tokens * (2 * element_size * hidden_size / sequence_split + loss_bytes * vocabulary_on_rank) for i_phase in range(4)] for i_stage in range(3)]  # logits, softmax and their gradient; what the final norm read and wrote
+    gradients_held = [stage_parameters[i_stage] / gradient_shards + stage_experts[i_stage] / expert_gradient_shards for i_stage in range(3)]  # weights whose gradients it holds
+    stage_gradients = [gradient_bytes_here * gradients_held[i_stage] for i_stage in range(3)]  # their gradients
+    stage_logits = [[has_head[i_stage] * in_loss[i_phase] * tokens * (2 * element_size * hidden_size / sequence_split + loss_bytes * vocabulary_on_rank / loss_chunks) for i_phase in range(4)] for i_stage in range(3)]  # logits, softmax and their gradient; what the final norm read and wrote
+    optimizer_bytes_here = optimizer_bytes * (1 - optimizer_away)  # of its states on the chip
     expert_optimizer_shards = expert_sharing_ranks if optimizer_sharded > 0 else 1  # the same of their optimizer states
     optimizer_shards = sharing_ranks if optimizer_sharded > 0 else 1  # the same of optimizer states
-    stage_owned = [stage_parameters[i_stage] / optimizer_shards + stage_experts[i_stage] / expert_optimizer_shards for i_stage in range(3)]  # weights of a stage whose optimizer states a rank holds
-    stage_optimizer = [optimizer_bytes * stage_owned[i_stage] for i_stage in range(3)]  # their optimizer states
+    states_held = [stage_parameters[i_stage] / optimizer_shards + stage_experts[i_stage] / expert_optimizer_shards for i_stage in range(3)]  # weights whose optimizer states it holds
+    stage_optimizer = [optimizer_bytes_here * states_held[i_stage] for i_stage in range(3)]  # their optimizer states
     in_optimizer = [(0, 0, 0, 1,)[i_phase] for i_phase in range(4)]  # 1 in the optimizer step
-    stage_step_extra = [[in_optimizer[i_phase] * stage_owned[i_stage] * step_extra_bytes for i_phase in range(4)] for i_stage in range(3)]  # held while the optimizer runs
+    step_extra_bytes_here = step_extra_bytes * (1 - optimizer_away)  # of it on the chip, while the optimizer runs
+    stage_step_extra = [[in_optimizer[i_phase] * states_held[i_stage] * step_extra_bytes_here for i_phase in range(4)] for i_stage in range(3)]  # held while the optimizer runs
+    weight_bytes_here = weight_bytes * (1 - weights_away)  # of a weight on the chip
     expert_weight_shards = expert_sharing_ranks if weights_sharded > 0 else 1  # parts that weights of routed experts are cut into
     weight_shards = sharing_ranks if weights_sharded > 0 else 1  # parts that weights are cut into, routed experts apart
     weight_versions = [max(1, pp - rank[i_stage]) if schedule == 15 else 2 if schedule == 16 else 1 for i_stage in range(3)]  # versions of its weights that a stage keeps for passes that are under way
-    stage_weights = [weight_bytes * weight_versions[i_stage] * (stage_parameters[i_stage] / weight_shards + stage_experts[i_stage] / expert_weight_shards) for i_stage in range(3)]  # weights of a stage on a rank
+    weights_held = [weight_versions[i_stage] * (stage_parameters[i_stage] / weight_shards + stage_experts[i_stage] / expert_weight_shards) for i_stage in range(3)]  # weights of a stage that a rank holds
+    stage_weights = [weight_bytes_here * weights_held[i_stage] for i_stage in range(3)]  # weights of a stage on a rank
     memory_use = [[stage_activations[i_stage][i_phase] + stage_buffers[i_stage][i_phase] + stage_gradients[i_stage] + stage_logits[i_stage][i_phase] + stage_optimizer[i_stage] + stage_step_extra[i_stage][i_phase] + stage_weights[i_stage] for i_phase in range(4)] for i_stage in range(3)]  # of a stage in a phase
     stage_peak = [max(memory_use[i_stage][i_phase] for i_phase in range(4)) for i_stage in range(3)]  # of a stage in its worst phase
-    allocated = workspace_bytes + max(stage_peak[i_stage] for i_stage in range(3))  # peak of the worst stage
+    workspaces = workspace_bytes + (grouped_workspace_bytes if experts > 0 else 0)  # workspaces of the libraries, inside the allocator
+    phase_allocated = [[memory_use[i_stage][i_phase] + workspaces for i_phase in range(4)] for i_stage in range(3)]  # of a stage in a phase, workspaces included
+    allocated = workspaces + max(stage_peak[i_stage] for i_stage in range(3))  # peak of the worst stage
     reserved = allocated * reserved_factor  # by the allocator
-    head_allocated = workspace_bytes + max(stage_peak[i_stage] if has_head[i_stage] > 0 else 0 for i_stage in range(3))  # peak of the stage with the head
-    head_between_steps = workspace_bytes + max(stage_gradients[i_stage] + stage_optimizer[i_stage] + stage_weights[i_stage] if has_head[i_stage] > 0 else 0 for i_stage in range(3))  # of the stage with the head between two steps: states, and workspaces
-    between_steps = workspace_bytes + max(stage_gradients[i_stage] + stage_optimizer[i_stage] + stage_weights[i_stage] for i_stage in range(3))  # of the fullest stage between two steps
-    communicator_bytes = communicator_bytes_many_nodes if chips / chips_per_host > many_nodes else communicator_bytes_few_nodes  # buffers of the communication library
+    head_allocated = workspaces + max(stage_peak[i_stage] if has_head[i_stage] > 0 else 0 for i_stage in range(3))  # peak of the stage with the head
+    head_between_steps = workspaces + max(stage_gradients[i_stage] + stage_optimizer[i_stage] + stage_weights[i_stage] if has_head[i_stage] > 0 else 0 for i_stage in range(3))  # of the stage with the head between two steps: states, and workspaces
+    between_steps = workspaces + max(stage_gradients[i_stage] + stage_optimizer[i_stage] + stage_weights[i_stage] for i_stage in range(3))  # of the fullest stage between two steps
+    communicator_bytes = communicator_bytes_many_nodes if (chips / chips_per_host > many_nodes) or (ep > 1) or (ulysses_ranks > 1) else communicator_bytes_few_nodes  # buffers of the communication library; an all-to-all connects every rank to every other
     device_used = communicator_bytes + context_bytes + reserved  # as the device reports it
     margin = memory_capacity - device_used  # left of the chip's memory; negative when it is short
     overflow = allocated + context_bytes - memory_capacity  # positive when the tensors alone cannot fit
@@ -197,66 +226,15 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     memory_activations = max((stage_peak[i_stage], -i_stage, max((memory_use[i_stage][i_phase], -i_phase, stage_activations[i_stage][i_phase]) for i_phase in range(4))[2]) for i_stage in range(3))[2]  # kept activations
     memory_logits = max((stage_peak[i_stage], -i_stage, max((memory_use[i_stage][i_phase], -i_phase, stage_logits[i_stage][i_phase]) for i_phase in range(4))[2]) for i_stage in range(3))[2]  # logits and loss
     memory_buffers = max((stage_peak[i_stage], -i_stage, max((memory_use[i_stage][i_phase], -i_phase, stage_buffers[i_stage][i_phase]) for i_phase in range(4))[2]) for i_stage in range(3))[2]  # buffers
-    memory_overhead = workspace_bytes  # workspaces of the libraries
-    accumulation_rate = memory_bandwidth * memory_share  # attained
-    accumulation_accumulation = accumulation_bytes * (layer_experts + layer_parameters) / accumulation_rate  # of one micro-batch's gradients
-    pair_size = (key_head_size + value_features) / 2  # features of a head, the mean of keys and values
-    core_backward_pair = 10 * attention_backward_factor * pair_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
-    core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
-    core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
-    core_merge = core_own_tokens * heads * micro_batch_size * pair_size * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
-    core_seen = min(sequence_length, sequence_length)  # tokens that the last query sees
-    core_causal_pairs = core_seen * (sequence_length - core_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
-    core_earlier_tokens = sequence_length - core_own_tokens  # tokens before those of the last rank
-    core_earlier_seen = min(sequence_length, core_earlier_tokens)  # tokens that the last query sees
-    core_earlier_causal_pairs = core_earlier_seen * (core_earlier_tokens - core_earlier_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
-    core_rank_pairs = core_causal_pairs - core_earlier_causal_pairs if cp_type == 1 else core_causal_pairs / cp  # pairs of one head of tp and sequence on the slowest rank
-    core_pairs = core_rank_pairs * heads * micro_batch_size / tp  # query-key pairs on a rank
-    core_backward = core_backward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # five products and an exponential a pair
-    sliding_core_backward_pair = 10 * attention_backward_factor * pair_size / (attention_share * peak) + 1 / exponential_rate  # five products and an exponential
-    sliding_core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
-    sliding_core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
-    sliding_core_merge = heads * micro_batch_size * pair_size * sliding_core_own_tokens * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
-    sliding_core_seen = min(window if window > 0 else sequence_length, sequence_length)  # tokens that the last query sees
-    sliding_core_causal_pairs = sliding_core_seen * (sequence_length - sliding_core_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
-    sliding_core_earlier_tokens = sequence_length - sliding_core_own_tokens  # tokens before those of the last rank
-    sliding_core_earlier_seen = min(window if window > 0 else sequence_length, sliding_core_earlier_tokens)  # tokens that the last query sees
-    sliding_core_earlier_causal_pairs = sliding_core_earlier_seen * (sliding_core_earlier_tokens - sliding_core_earlier_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
-    sliding_core_rank_pairs = sliding_core_causal_pairs - sliding_core_earlier_causal_pairs if cp_type == 1 else sliding_core_causal_pairs / cp  # pairs of one head of tp and sequence on the slowest rank
-    sliding_core_pairs = heads * micro_batch_size * sliding_core_rank_pairs / tp  # query-key pairs on a rank
-    sliding_core_backward = launch_gap * sliding_core_kernels + sliding_core_backward_pair * sliding_core_pairs + sliding_core_merge * (ring_ranks - 1)  # five products and an exponential a pair
-    attention_layers = layers - layers_without_attention  # layers that attend
-    sliding_layers = attention_layers - (floor(attention_layers / window_every) if window_every > 1 else 0) if window > 0 else 0  # layers with a sliding window
-    sliding_share = sliding_layers / attention_layers  # share of the layers that slide
-    attention_backward = core_backward * (1 - sliding_share) + sliding_core_backward * sliding_share  # attention of the average layer, backward
-    activation_bytes_backward = gated_activation_bytes_backward if gated_ffn > 0 else plain_activation_bytes_backward  # the same, backward
-    between_rate = memory_bandwidth * memory_share / elementwise_traffic_factor  # of fused bytes
-    rotated_size = heads * rope_head_size + rope_head_size if kv_rank > 0 else kv_size + query_size  # features of queries and keys that rotary positions turn
-    between_rotary = rotary_bytes * rotated_size / tp  # a token, each way
-    between_backward = tokens * (activation_bytes_backward * mean_ffn_size / tp + between_rotary + hidden_bytes_backward * hidden_size / sequence_split) / between_rate  # the same, backward
-    routed_features = expert_ffn_size * rows_on_rank / etp  # features of all rows inside the experts of a rank
-    routed_rate = memory_bandwidth * memory_share / expert_traffic_factor  # of fused bytes
-    routed_activation_backward = activation_bytes_backward * expert_share * routed_features / routed_rate if experts > 0 else 0  # the same, backward
-    routed_sorting = expert_width * (routed_tokens * sorted_token_bytes + row_bytes * rows_on_rank / etp) / routed_rate  # rows to their experts and back in a layer of experts, each way
-    routed_backward = expert_share * routed_sorting + routed_activation_backward if experts > 0 else 0  # of the average layer, backward
-    elementwise_backward = between_backward + routed_backward  # the same, backward
-    present = [(1 - (1 if kv_rank > 0 else 0), 1 if kv_rank > 0 else 0, 1 if kv_rank > 0 else 0, 1 if kv_rank > 0 else 0, 1, 1 - expert_share, 1 - expert_share, expert_share, expert_share * (1 if shared_experts > 0 else 0), expert_share * (1 if shared_experts > 0 else 0), expert_share, expert_share,)[i_matmul] for i_matmul in range(12)]  # how often the average layer has each
-    features_in = [(hidden_size, hidden_size, query_rank if query_rank > 0 else hidden_size, kv_rank, outputs_size / tp, hidden_size, ffn_size / tp, hidden_size, hidden_size, shared_experts * shared_ffn_size / tp, expert_width, expert_ffn_size / etp,)[i_matmul] for i_matmul in range(12)]  # input features on a rank
-    features_out = [((2 * kv_size + query_size * (attention_gate + 1)) / tp, latents_size, latent_query_size / tp, heads * (plain_head_size + value_head_size) / tp, hidden_size, ffn_size * (gated_ffn + 1) / tp, hidden_size, experts, shared_experts * shared_ffn_size * (gated_ffn + 1) / tp, hidden_size, expert_ffn_size * (gated_ffn + 1) / etp, expert_width,)[i_matmul] for i_matmul in range(12)]  # output features on a rank: column-parallel into a block, whole out of it
-    matrices = [(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, local_experts, local_experts,)[i_matmul] for i_matmul in range(12)]  # matrices of this shape in one kernel
-    rows_of_expert = expert_row_tile * ceil(rows_on_rank / local_experts / expert_row_tile) if experts > 0 else 0  # rows of one expert, filled up to whole tiles
-    split_tokens = tokens / sequence_split  # tokens of a rank where sequence parallelism splits them
-    product_rows = [(tokens, split_tokens, tokens, tokens, tokens, tokens, tokens, split_tokens, tokens, tokens, rows_of_expert, rows_of_expert,)[i_matmul] for i_matmul in range(12)]  # rows of each
-    product_work = [[2 * matrices[i_matmul] * (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] * (product_rows[i_matmul], product_rows[i_matmul], features_out[i_matmul],)[i_part] * (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] for i_matmul in range(12)] for i_part in range(3)]  # a multiplication and an addition for each term
-    product_compute_time = [[product_work[i_part][i_matmul] / (matmul_share * peak) for i_matmul in range(12)] for i_part in range(3)]  # on the matrix units
-    product_traffic = [[element_size * matrices[i_matmul] * ((features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] * (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] + (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] * (product_rows[i_matmul], product_rows[i_matmul], features_out[i_matmul],)[i_part] + (product_rows[i_matmul], product_rows[i_matmul], features_out[i_matmul],)[i_part] * (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part]) for i_matmul in range(12)] for i_part in range(3)]  # both operands and the result
-    product_memory_time = [[product_traffic[i_part][i_matmul] / (memory_bandwidth * memory_share) for i_matmul in range(12)] for i_part in range(3)]  # through memory
-    product_time = [[launch_gap + cbrt(product_compute_time[i_part][i_matmul] * product_compute_time[i_part][i_matmul] * product_compute_time[i_part][i_matmul] + product_memory_time[i_part][i_matmul] * product_memory_time[i_part][i_matmul] * product_memory_time[i_part][i_matmul]) for i_matmul in range(12)] for i_part in range(3)]  # one product
-    taken = [[present[i_matmul] * product_time[i_part][i_matmul] for i_matmul in range(12)] for i_part in range(3)]  # by each in the average layer
-    layer_products = [sum(taken[i_part][i_matmul] for i_matmul in range(12)) for i_part in range(3)]  # all weight products of a layer
-    weight_gradient_compute = layer_products[2]  # gradients of the weights of a layer
-    matmul_backward = weight_gradient_compute + layer_products[1]  # weight products, backward
-    backward_compute = attention_backward + elementwise_backward + matmul_backward  # a layer, backward, what is run again apart
+    memory_overhead = workspaces  # workspaces of the libraries
+    host_states = [gradients_held[i_stage] * (gradient_bytes - gradient_bytes_here) + states_held[i_stage] * (optimizer_bytes - optimizer_bytes_here) + weights_held[i_stage] * (weight_bytes - weight_bytes_here) for i_stage in range(3)]  # states of a stage that its chip's host keeps
+    host_activations = [kept_layer * (layers_in_flight[i_stage] - layers_kept_here[i_stage]) for i_stage in range(3)]  # activations that it keeps
+    host_step_extra = [states_held[i_stage] * (step_extra_bytes - step_extra_bytes_here) for i_stage in range(3)]  # held there while the optimizer runs
+    states_in_memory = [host_step_extra[i_stage] + (0 if states_on_drives > 0 else host_states[i_stage]) for i_stage in range(3)]  # states in its memory
+    host_for_chip = max(host_activations[i_stage] + states_in_memory[i_stage] for i_stage in range(3))  # of the fullest stage
+    host_used = host_for_chip * host_set_aside * offload_chips  # memory of a host
+    drives_used = offload_chips * max(host_states[i_stage] for i_stage in range(3)) if states_on_drives > 0 else 0  # on the drives of a host
+    host_left = min(host_capacity - host_used, drive_capacity - drives_used)  # left of its memory, or of its drives where they have less; negative when it is short
     exchanging_inner_size_x = min(ulysses_ranks, cp_x)  # inner ranks along X
     exchanging_inner_size_y = min(ulysses_ranks / exchanging_inner_size_x, cp_y)  # inner ranks along Y
     exchanging_inner_size_z = min(ulysses_ranks / (exchanging_inner_size_x * exchanging_inner_size_y), cp_z)  # inner ranks along Z
@@ -331,21 +309,8 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     kv_block_send_recv_direct_links = kv_block * kv_block_stride / kv_block_link  # the groups in between send over the same cables
     kv_block_send_recv_direct = kv_block_send_recv_direct_latency + max(kv_block_send_recv_direct_links, kv_block_send_recv_direct_dcn)  # one message a rank
     kv_block_send_recv = kv_block_send_recv_direct if kv_block_n > 1 else 0  # from each rank to the next, over the slowest link between
-    kv_gradient_block_ranks = exchanging_outer_size_x * exchanging_outer_size_y * exchanging_outer_size_z  # ranks in the group
-    kv_gradient_block_n = exchanging_outer_slices * kv_gradient_block_ranks  # ranks in the group
-    kv_gradient_block_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
-    kv_gradient_block_send_recv_direct_dcn = kv_gradient_block / kv_gradient_block_dcn if exchanging_outer_slices > 1 else 0  # to a rank of another slice
-    kv_gradient_block_x_used = 1 if exchanging_outer_size_x > 1 else 0  # 1 when the group spreads along the axis
-    kv_gradient_block_y_used = 1 if exchanging_outer_size_y > 1 else 0  # 1 when the group spreads along the axis
-    kv_gradient_block_z_used = 1 if exchanging_outer_size_z > 1 else 0  # 1 when the group spreads along the axis
-    kv_gradient_block_stride = max(exchanging_outer_stride_x * kv_gradient_block_x_used, exchanging_outer_stride_y * kv_gradient_block_y_used, exchanging_outer_stride_z * kv_gradient_block_z_used)  # cables to the farthest neighbour
-    kv_gradient_block_send_recv_direct_latency = launch_latency + max(hop_latency * kv_gradient_block_stride, dcn_latency if exchanging_outer_slices > 1 else 0)  # to the next rank of the axis, or one step between slices
-    kv_gradient_block_link = link_bandwidth * link_share  # what a link of the torus attains, one way
-    kv_gradient_block_send_recv_direct_links = kv_gradient_block * kv_gradient_block_stride / kv_gradient_block_link  # the groups in between send over the same cables
-    kv_gradient_block_send_recv_direct = kv_gradient_block_send_recv_direct_latency + max(kv_gradient_block_send_recv_direct_links, kv_gradient_block_send_recv_direct_dcn)  # one message a rank
-    kv_gradient_block_send_recv = kv_gradient_block_send_recv_direct if kv_gradient_block_n > 1 else 0  # from each rank to the next, over the slowest link between
-    context_ring_backward = kv_block_send_recv * (ring_ranks - 1) + kv_gradient_block_send_recv * ring_ranks  # the same, and r gradients
-    context_exchanged_backward = context_exchange + context_ring_backward  # of heads and round the ring, backward
+    context_ring_forward = kv_block_send_recv * (ring_ranks - 1)  # r - 1 blocks received
+    context_exchanged_forward = context_exchange + context_ring_forward  # of heads and round the ring, forward
     gathered_kv_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
     gathered_kv_ranks = cp_x * cp_y * cp_z  # ranks in the group
     gathered_kv_all_gather_across_all_gather_bandwidth = gathered_kv * (cp_slices - 1) / (cp_slices * gathered_kv_dcn * gathered_kv_ranks)  # each step passes one shard
@@ -384,74 +349,138 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     gathered_kv_all_gather_one_order = gathered_kv_all_gather_one_order_dcn + gathered_kv_all_gather_one_order_latency + gathered_kv_all_gather_one_order_links if gathered_kv_axes > 1 else inf  # one axis after the other; slices before or after
     gathered_kv_n = cp_slices * gathered_kv_ranks  # ranks in the group
     gathered_kv_all_gather = min(gathered_kv_all_gather_equal_split, gathered_kv_all_gather_one_order) if gathered_kv_n > 1 else 0  # by the fastest algorithm
-    gathered_kv_gradient_ranks = cp_x * cp_y * cp_z  # ranks in the group
-    gathered_kv_gradient_n = cp_slices * gathered_kv_gradient_ranks  # ranks in the group
-    gathered_kv_gradient_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
-    gathered_kv_gradient_reduce_scatter_across_all_gather_bandwidth = gathered_kv_gradient * (cp_slices - 1) / (cp_slices * gathered_kv_gradient_dcn * gathered_kv_gradient_ranks)  # each step passes one shard
-    gathered_kv_gradient_reduce_scatter_own_share = gathered_kv_gradient_reduce_scatter_across_all_gather_bandwidth  # each chip's own share between the slices
-    gathered_kv_gradient_reduce_scatter_equal_split_dcn = gathered_kv_gradient_reduce_scatter_own_share  # each chip's own share
-    gathered_kv_gradient_x_closed = cp_ring_x if cp_stride_x * cp_x > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    gathered_kv_gradient_x_hops = cp_stride_x * (floor(cp_x / 2) if gathered_kv_gradient_x_closed > 0 else cp_x - 1)  # cables to the farthest rank
-    gathered_kv_gradient_y_closed = cp_ring_y if cp_stride_y * cp_y > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    gathered_kv_gradient_y_hops = cp_stride_y * (floor(cp_y / 2) if gathered_kv_gradient_y_closed > 0 else cp_y - 1)  # cables to the farthest rank
-    gathered_kv_gradient_z_closed = cp_ring_z if cp_stride_z * cp_z > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    gathered_kv_gradient_z_hops = cp_stride_z * (floor(cp_z / 2) if gathered_kv_gradient_z_closed > 0 else cp_z - 1)  # cables to the farthest rank
-    gathered_kv_gradient_hops = gathered_kv_gradient_x_hops + gathered_kv_gradient_y_hops + gathered_kv_gradient_z_hops  # cables to the farthest rank
-    gathered_kv_gradient_reduce_scatter_across_all_gather_latency = dcn_latency * (cp_slices - 1)  # n - 1 steps
-    gathered_kv_gradient_reduce_scatter_start = gathered_kv_gradient_hops * hop_latency + gathered_kv_gradient_reduce_scatter_across_all_gather_latency + launch_latency  # hops inside the slices, steps between them
-    gathered_kv_gradient_reduce_scatter_equal_split_latency = gathered_kv_gradient_reduce_scatter_start  # hops inside the slices, steps between them
-    gathered_kv_gradient_x_used = 1 if cp_x > 1 else 0  # 1 when the group spreads along the axis
-    gathered_kv_gradient_y_used = 1 if cp_y > 1 else 0  # 1 when the group spreads along the axis
-    gathered_kv_gradient_z_used = 1 if cp_z > 1 else 0  # 1 when the group spreads along the axis
-    gathered_kv_gradient_axes = gathered_kv_gradient_x_used + gathered_kv_gradient_y_used + gathered_kv_gradient_z_used  # axes that the group spreads along
-    gathered_kv_gradient_before_x = (cp_y * cp_z + cp_z + 1) / 3 if gathered_kv_gradient_axes > 2 else (cp_y * cp_z + 1) / 2  # ranks that hold the same when X is taken, on average over the rotated orders
-    gathered_kv_gradient_before_y = (cp_x * cp_z + cp_x + 1) / 3 if gathered_kv_gradient_axes > 2 else (cp_x * cp_z + 1) / 2  # ranks that hold the same when Y is taken, on average over the rotated orders
-    gathered_kv_gradient_before_z = (cp_x * cp_y + cp_y + 1) / 3 if gathered_kv_gradient_axes > 2 else (cp_x * cp_y + 1) / 2  # ranks that hold the same when Z is taken, on average over the rotated orders
-    gathered_kv_gradient_x_shards = cp_stride_x * (cp_x - 1) / (gathered_kv_gradient_x_closed + 1)  # shards that each of its links carries in an all-gather
-    gathered_kv_gradient_y_shards = cp_stride_y * (cp_y - 1) / (gathered_kv_gradient_y_closed + 1)  # shards that each of its links carries in an all-gather
-    gathered_kv_gradient_z_shards = cp_stride_z * (cp_z - 1) / (gathered_kv_gradient_z_closed + 1)  # shards that each of its links carries in an all-gather
-    gathered_kv_gradient_even_load = max(gathered_kv_gradient_before_x * gathered_kv_gradient_x_shards, gathered_kv_gradient_before_y * gathered_kv_gradient_y_shards, gathered_kv_gradient_before_z * gathered_kv_gradient_z_shards) / gathered_kv_gradient_ranks  # payloads over a link in an all-gather, divided evenly over the rotated orders of axes
-    gathered_kv_gradient_link = link_bandwidth * link_share  # what a link of the torus attains, one way
-    gathered_kv_gradient_reduce_scatter_evenly_all_gather_bandwidth = gathered_kv_gradient * gathered_kv_gradient_even_load / gathered_kv_gradient_link  # what the busiest link carries
-    gathered_kv_gradient_reduce_scatter_equal_split_links = gathered_kv_gradient_reduce_scatter_evenly_all_gather_bandwidth  # what the busiest link carries
-    gathered_kv_gradient_reduce_scatter_equal_split = gathered_kv_gradient_reduce_scatter_equal_split_dcn + gathered_kv_gradient_reduce_scatter_equal_split_latency + gathered_kv_gradient_reduce_scatter_equal_split_links  # all axes at once, the payload divided evenly over their orders; slices before or after
-    gathered_kv_gradient_reduce_scatter_one_order_dcn = gathered_kv_gradient_reduce_scatter_own_share  # each chip's own share
-    gathered_kv_gradient_reduce_scatter_one_order_latency = gathered_kv_gradient_reduce_scatter_start  # hops inside the slices, steps between them
-    gathered_kv_gradient_ordered_load = min(cp_x * (cp_y * gathered_kv_gradient_z_shards + gathered_kv_gradient_y_shards) + gathered_kv_gradient_x_shards, cp_x * (cp_z * gathered_kv_gradient_y_shards + gathered_kv_gradient_z_shards) + gathered_kv_gradient_x_shards, cp_y * (cp_z * gathered_kv_gradient_x_shards + gathered_kv_gradient_z_shards) + gathered_kv_gradient_y_shards, cp_y * (cp_x * gathered_kv_gradient_z_shards + gathered_kv_gradient_x_shards) + gathered_kv_gradient_y_shards, cp_z * (cp_x * gathered_kv_gradient_y_shards + gathered_kv_gradient_x_shards) + gathered_kv_gradient_z_shards, cp_z * (cp_y * gathered_kv_gradient_x_shards + gathered_kv_gradient_y_shards) + gathered_kv_gradient_z_shards) / gathered_kv_gradient_ranks  # payloads over a link in an all-gather, axis after axis in the best order
-    gathered_kv_gradient_reduce_scatter_in_turn_all_gather_bandwidth = gathered_kv_gradient * gathered_kv_gradient_ordered_load / gathered_kv_gradient_link  # what the busiest link carries
-    gathered_kv_gradient_reduce_scatter_one_order_links = gathered_kv_gradient_reduce_scatter_in_turn_all_gather_bandwidth  # axis after axis
-    gathered_kv_gradient_reduce_scatter_one_order = gathered_kv_gradient_reduce_scatter_one_order_dcn + gathered_kv_gradient_reduce_scatter_one_order_latency + gathered_kv_gradient_reduce_scatter_one_order_links if gathered_kv_gradient_axes > 1 else inf  # one axis after the other; slices before or after
-    gathered_kv_gradient_reduce_scatter = min(gathered_kv_gradient_reduce_scatter_equal_split, gathered_kv_gradient_reduce_scatter_one_order) if gathered_kv_gradient_n > 1 else 0  # by the fastest algorithm
-    context_backward = gathered_kv_all_gather + gathered_kv_gradient_reduce_scatter if cp_type == 2 else context_exchanged_backward  # exchanges of a layer, backward: keys and values once more, and their gradients
-    context_later_steps = max(ring_ranks - 1, 1)  # steps of the ring after the first
-    core_own_seen = min(sequence_length, core_own_tokens)  # tokens that the last query sees
-    core_own_causal_pairs = core_own_seen * (core_own_tokens - core_own_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
-    core_first_pairs = core_own_causal_pairs if cp_type == 1 else core_rank_pairs if cp_type in {2, 3} else core_rank_pairs / ring_ranks  # of these, those among the tokens of the rank itself, which a ring begins with
-    core_first_backward = core_backward_pair * core_first_pairs * heads * micro_batch_size / tp + launch_gap  # the first step, backward
-    sliding_core_own_seen = min(window if window > 0 else sequence_length, sliding_core_own_tokens)  # tokens that the last query sees
-    sliding_core_own_causal_pairs = sliding_core_own_seen * (sliding_core_own_tokens - sliding_core_own_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
-    sliding_core_first_pairs = sliding_core_own_causal_pairs if cp_type == 1 else sliding_core_rank_pairs if cp_type in {2, 3} else sliding_core_rank_pairs / ring_ranks  # of these, those among the tokens of the rank itself, which a ring begins with
-    sliding_core_first_backward = heads * micro_batch_size * sliding_core_backward_pair * sliding_core_first_pairs / tp + launch_gap  # the first step, backward
-    first_backward = core_first_backward * (1 - sliding_share) + sliding_core_first_backward * sliding_share  # of this, what a context-parallel rank does with its own keys
-    context_later_backward = (attention_backward - first_backward) / context_later_steps  # one of them, backward
-    context_ring_hidden_backward = (ring_ranks - 2) * min(context_later_backward, kv_block_send_recv + kv_gradient_block_send_recv) + min(context_later_backward, kv_gradient_block_send_recv) + min(first_backward, kv_block_send_recv)  # the first step has no gradient to send yet, the last no keys; the last hop of a gradient shows
-    context_hidden_backward = 0 if cp_type in {2, 3} else context_ring_hidden_backward  # what can hide of them, backward
-    context_exposed_backward = context_backward - context_hidden_backward * cp_hidden_share  # what shows of them, backward
-    context_ring_forward = kv_block_send_recv * (ring_ranks - 1)  # r - 1 blocks received
-    context_exchanged_forward = context_exchange + context_ring_forward  # of heads and round the ring, forward
     context_forward = gathered_kv_all_gather if cp_type == 2 else context_exchanged_forward  # exchanges of a layer, forward
-    core_forward_pair = 1 / exponential_rate + 4 * pair_size / (attention_share * peak)  # two products and an exponential
-    core_forward = core_forward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # two products and an exponential a pair
-    sliding_core_forward_pair = 1 / exponential_rate + 4 * pair_size / (attention_share * peak)  # two products and an exponential
-    sliding_core_forward = launch_gap * sliding_core_kernels + sliding_core_forward_pair * sliding_core_pairs + sliding_core_merge * (ring_ranks - 1)  # two products and an exponential a pair
+    pair_size = (key_head_size + value_features) / 2  # features of a head, the mean of keys and values
+    core_filled_head_size = attention_head_multiple * ceil(pair_size / attention_head_multiple)  # features of a head as the kernel computes them
+    core_forward_pair = 1 / exponential_rate + 4 * core_filled_head_size / (attention_share * half_peak)  # two products and an exponential
+    core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
+    core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
+    core_merge = core_own_tokens * heads * micro_batch_size * pair_size * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
+    core_masked_pairs = core_own_tokens * (attention_block - 1) / 2  # pairs of a head that are computed though the mask leaves them out: half of the blocks on the diagonal
+    core_documents = sequence_length / document_length if document_length < sequence_length else 1  # documents of a sequence
+    core_span = min(document_length, sequence_length)  # tokens that can attend to each other
+    core_seen = min(sequence_length, core_span)  # tokens that the last query of a document sees
+    core_causal_pairs = core_seen * (sequence_length - core_documents * core_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    core_earlier_tokens = sequence_length - core_own_tokens  # tokens before those of the last rank
+    core_earlier_documents = core_earlier_tokens / document_length if document_length < core_earlier_tokens else 1  # documents of a sequence
+    core_earlier_span = min(document_length, core_earlier_tokens)  # tokens that can attend to each other
+    core_earlier_seen = min(sequence_length, core_earlier_span)  # tokens that the last query of a document sees
+    core_earlier_causal_pairs = core_earlier_seen * (core_earlier_tokens - core_earlier_documents * core_earlier_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    core_rank_pairs = core_causal_pairs - core_earlier_causal_pairs if cp_type == 1 else core_causal_pairs / cp  # pairs of one head of tp and sequence on the slowest rank
+    core_pairs = heads * micro_batch_size * (core_masked_pairs + core_rank_pairs) / tp  # query-key pairs that a rank computes
+    core_fused_forward = core_forward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # two products and an exponential a pair
+    core_score_product_misaligned = (misalignment_slope * (6 - (1 if (2 * floor(pair_size / 2) == pair_size) and (2 * floor(sequence_length / 2) == sequence_length) else 0) - (1 if (4 * floor(pair_size / 4) == pair_size) and (4 * floor(sequence_length / 4) == sequence_length) else 0) - (1 if (8 * floor(pair_size / 8) == pair_size) and (8 * floor(sequence_length / 8) == sequence_length) else 0) - (1 if (16 * floor(pair_size / 16) == pair_size) and (16 * floor(sequence_length / 16) == sequence_length) else 0) - (1 if (32 * floor(pair_size / 32) == pair_size) and (32 * floor(sequence_length / 32) == sequence_length) else 0) - (1 if (64 * floor(pair_size / 64) == pair_size) and (64 * floor(sequence_length / 64) == sequence_length) else 0)) + 1) * ((1 - (1 if (2 * floor(pair_size / 2) == pair_size) and (2 * floor(sequence_length / 2) == sequence_length) else 0)) * (short_vector_factor - 1) + 1) * ((1 - (1 if (4 * floor(pair_size / 4) == pair_size) and (4 * floor(sequence_length / 4) == sequence_length) else 0)) * (short_vector_factor - 1) + 1) * ((1 - (1 if (8 * floor(pair_size / 8) == pair_size) and (8 * floor(sequence_length / 8) == sequence_length) else 0)) * (short_vector_factor - 1) + 1)  # how much longer the product takes than one of even sizes
+    core_score_product_work = 2 * core_own_tokens * heads * micro_batch_size * pair_size * sequence_length / tp  # a multiplication and an addition for each term
+    core_score_product_compute_time = core_score_product_misaligned * core_score_product_work / (half_peak * half_share)  # on the matrix units
+    core_score_product_traffic = heads * micro_batch_size * (core_own_tokens * element_size * sequence_length + element_size * (core_own_tokens * pair_size + pair_size * sequence_length)) / tp  # both operands and the result
+    core_score_product_memory_time = core_score_product_traffic / (memory_bandwidth * memory_share)  # through memory
+    core_score_product_time = launch_gap + cbrt(core_score_product_compute_time * core_score_product_compute_time * core_score_product_compute_time + core_score_product_memory_time * core_score_product_memory_time * core_score_product_memory_time)  # one product
+    core_value_product_misaligned = (misalignment_slope * (6 - (1 if (2 * floor(pair_size / 2) == pair_size) and (2 * floor(sequence_length / 2) == sequence_length) else 0) - (1 if (4 * floor(pair_size / 4) == pair_size) and (4 * floor(sequence_length / 4) == sequence_length) else 0) - (1 if (8 * floor(pair_size / 8) == pair_size) and (8 * floor(sequence_length / 8) == sequence_length) else 0) - (1 if (16 * floor(pair_size / 16) == pair_size) and (16 * floor(sequence_length / 16) == sequence_length) else 0) - (1 if (32 * floor(pair_size / 32) == pair_size) and (32 * floor(sequence_length / 32) == sequence_length) else 0) - (1 if (64 * floor(pair_size / 64) == pair_size) and (64 * floor(sequence_length / 64) == sequence_length) else 0)) + 1) * ((1 - (1 if (2 * floor(pair_size / 2) == pair_size) and (2 * floor(sequence_length / 2) == sequence_length) else 0)) * (short_vector_factor - 1) + 1) * ((1 - (1 if (4 * floor(pair_size / 4) == pair_size) and (4 * floor(sequence_length / 4) == sequence_length) else 0)) * (short_vector_factor - 1) + 1) * ((1 - (1 if (8 * floor(pair_size / 8) == pair_size) and (8 * floor(sequence_length / 8) == sequence_length) else 0)) * (short_vector_factor - 1) + 1)  # how much longer the product takes than one of even sizes
+    core_value_product_work = 2 * core_own_tokens * heads * micro_batch_size * pair_size * sequence_length / tp  # a multiplication and an addition for each term
+    core_value_product_compute_time = core_value_product_misaligned * core_value_product_work / (half_peak * half_share)  # on the matrix units
+    core_value_product_traffic = heads * micro_batch_size * (core_own_tokens * element_size * pair_size + element_size * (core_own_tokens * sequence_length + pair_size * sequence_length)) / tp  # both operands and the result
+    core_value_product_memory_time = core_value_product_traffic / (memory_bandwidth * memory_share)  # through memory
+    core_value_product_time = launch_gap + cbrt(core_value_product_compute_time * core_value_product_compute_time * core_value_product_compute_time + core_value_product_memory_time * core_value_product_memory_time * core_value_product_memory_time)  # one product
+    core_both_products = core_score_product_time + core_value_product_time  # queries with keys, and scores with values, of all pairs
+    core_scores = core_own_tokens * heads * micro_batch_size * sequence_length / tp  # scores of a rank, masked or not
+    core_unfused_forward = core_both_products + core_scores * score_traffic_forward / (memory_bandwidth * memory_share)  # two products, and the softmax through memory
+    core_forward = core_fused_forward if attention_kernel == 0 else core_unfused_forward  # of the slowest rank
+    sliding_core_filled_head_size = attention_head_multiple * ceil(pair_size / attention_head_multiple)  # features of a head as the kernel computes them
+    sliding_core_forward_pair = 1 / exponential_rate + 4 * sliding_core_filled_head_size / (attention_share * half_peak)  # two products and an exponential
+    sliding_core_kernels = (2 if cp > 1 else 1) if cp_type == 2 else 1 if cp_type == 3 else ring_ranks  # kernels: one a step of the ring; one each for the early and the late piece where all keys are there
+    sliding_core_own_tokens = sequence_length / cp  # tokens of a sequence on a rank
+    sliding_core_merge = heads * micro_batch_size * pair_size * sliding_core_own_tokens * (element_size + 8) / (memory_bandwidth * memory_share * tp) + launch_gap  # adding the result of a step of the ring to what there is: the sum in fp32 read and written, the new part read
+    sliding_core_masked_pairs = sliding_core_own_tokens * (attention_block - 1) / 2  # pairs of a head that are computed though the mask leaves them out: half of the blocks on the diagonal
+    sliding_core_documents = sequence_length / document_length if document_length < sequence_length else 1  # documents of a sequence
+    sliding_core_span = min(document_length, sequence_length)  # tokens that can attend to each other
+    sliding_core_seen = min(window if window > 0 else sequence_length, sliding_core_span)  # tokens that the last query of a document sees
+    sliding_core_causal_pairs = sliding_core_seen * (sequence_length - sliding_core_documents * sliding_core_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    sliding_core_earlier_tokens = sequence_length - sliding_core_own_tokens  # tokens before those of the last rank
+    sliding_core_earlier_documents = sliding_core_earlier_tokens / document_length if document_length < sliding_core_earlier_tokens else 1  # documents of a sequence
+    sliding_core_earlier_span = min(document_length, sliding_core_earlier_tokens)  # tokens that can attend to each other
+    sliding_core_earlier_seen = min(window if window > 0 else sequence_length, sliding_core_earlier_span)  # tokens that the last query of a document sees
+    sliding_core_earlier_causal_pairs = sliding_core_earlier_seen * (sliding_core_earlier_tokens - sliding_core_earlier_documents * sliding_core_earlier_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    sliding_core_rank_pairs = sliding_core_causal_pairs - sliding_core_earlier_causal_pairs if cp_type == 1 else sliding_core_causal_pairs / cp  # pairs of one head of tp and sequence on the slowest rank
+    sliding_core_pairs = heads * micro_batch_size * (sliding_core_masked_pairs + sliding_core_rank_pairs) / tp  # query-key pairs that a rank computes
+    sliding_core_fused_forward = launch_gap * sliding_core_kernels + sliding_core_forward_pair * sliding_core_pairs + sliding_core_merge * (ring_ranks - 1)  # two products and an exponential a pair
+    sliding_core_score_product_misaligned = (misalignment_slope * (6 - (1 if (2 * floor(pair_size / 2) == pair_size) and (2 * floor(sequence_length / 2) == sequence_length) else 0) - (1 if (4 * floor(pair_size / 4) == pair_size) and (4 * floor(sequence_length / 4) == sequence_length) else 0) - (1 if (8 * floor(pair_size / 8) == pair_size) and (8 * floor(sequence_length / 8) == sequence_length) else 0) - (1 if (16 * floor(pair_size / 16) == pair_size) and (16 * floor(sequence_length / 16) == sequence_length) else 0) - (1 if (32 * floor(pair_size / 32) == pair_size) and (32 * floor(sequence_length / 32) == sequence_length) else 0) - (1 if (64 * floor(pair_size / 64) == pair_size) and (64 * floor(sequence_length / 64) == sequence_length) else 0)) + 1) * ((1 - (1 if (2 * floor(pair_size / 2) == pair_size) and (2 * floor(sequence_length / 2) == sequence_length) else 0)) * (short_vector_factor - 1) + 1) * ((1 - (1 if (4 * floor(pair_size / 4) == pair_size) and (4 * floor(sequence_length / 4) == sequence_length) else 0)) * (short_vector_factor - 1) + 1) * ((1 - (1 if (8 * floor(pair_size / 8) == pair_size) and (8 * floor(sequence_length / 8) == sequence_length) else 0)) * (short_vector_factor - 1) + 1)  # how much longer the product takes than one of even sizes
+    sliding_core_score_product_work = 2 * heads * micro_batch_size * pair_size * sequence_length * sliding_core_own_tokens / tp  # a multiplication and an addition for each term
+    sliding_core_score_product_compute_time = sliding_core_score_product_misaligned * sliding_core_score_product_work / (half_peak * half_share)  # on the matrix units
+    sliding_core_score_product_traffic = heads * micro_batch_size * (element_size * sequence_length * sliding_core_own_tokens + element_size * (pair_size * sequence_length + pair_size * sliding_core_own_tokens)) / tp  # both operands and the result
+    sliding_core_score_product_memory_time = sliding_core_score_product_traffic / (memory_bandwidth * memory_share)  # through memory
+    sliding_core_score_product_time = launch_gap + cbrt(sliding_core_score_product_compute_time * sliding_core_score_product_compute_time * sliding_core_score_product_compute_time + sliding_core_score_product_memory_time * sliding_core_score_product_memory_time * sliding_core_score_product_memory_time)  # one product
+    sliding_core_value_product_misaligned = (misalignment_slope * (6 - (1 if (2 * floor(pair_size / 2) == pair_size) and (2 * floor(sequence_length / 2) == sequence_length) else 0) - (1 if (4 * floor(pair_size / 4) == pair_size) and (4 * floor(sequence_length / 4) == sequence_length) else 0) - (1 if (8 * floor(pair_size / 8) == pair_size) and (8 * floor(sequence_length / 8) == sequence_length) else 0) - (1 if (16 * floor(pair_size / 16) == pair_size) and (16 * floor(sequence_length / 16) == sequence_length) else 0) - (1 if (32 * floor(pair_size / 32) == pair_size) and (32 * floor(sequence_length / 32) == sequence_length) else 0) - (1 if (64 * floor(pair_size / 64) == pair_size) and (64 * floor(sequence_length / 64) == sequence_length) else 0)) + 1) * ((1 - (1 if (2 * floor(pair_size / 2) == pair_size) and (2 * floor(sequence_length / 2) == sequence_length) else 0)) * (short_vector_factor - 1) + 1) * ((1 - (1 if (4 * floor(pair_size / 4) == pair_size) and (4 * floor(sequence_length / 4) == sequence_length) else 0)) * (short_vector_factor - 1) + 1) * ((1 - (1 if (8 * floor(pair_size / 8) == pair_size) and (8 * floor(sequence_length / 8) == sequence_length) else 0)) * (short_vector_factor - 1) + 1)  # how much longer the product takes than one of even sizes
+    sliding_core_value_product_work = 2 * heads * micro_batch_size * pair_size * sequence_length * sliding_core_own_tokens / tp  # a multiplication and an addition for each term
+    sliding_core_value_product_compute_time = sliding_core_value_product_misaligned * sliding_core_value_product_work / (half_peak * half_share)  # on the matrix units
+    sliding_core_value_product_traffic = heads * micro_batch_size * (element_size * pair_size * sliding_core_own_tokens + element_size * (pair_size * sequence_length + sequence_length * sliding_core_own_tokens)) / tp  # both operands and the result
+    sliding_core_value_product_memory_time = sliding_core_value_product_traffic / (memory_bandwidth * memory_share)  # through memory
+    sliding_core_value_product_time = launch_gap + cbrt(sliding_core_value_product_compute_time * sliding_core_value_product_compute_time * sliding_core_value_product_compute_time + sliding_core_value_product_memory_time * sliding_core_value_product_memory_time * sliding_core_value_product_memory_time)  # one product
+    sliding_core_both_products = sliding_core_score_product_time + sliding_core_value_product_time  # queries with keys, and scores with values, of all pairs
+    sliding_core_scores = heads * micro_batch_size * sequence_length * sliding_core_own_tokens / tp  # scores of a rank, masked or not
+    sliding_core_unfused_forward = sliding_core_both_products + score_traffic_forward * sliding_core_scores / (memory_bandwidth * memory_share)  # two products, and the softmax through memory
+    sliding_core_forward = sliding_core_fused_forward if attention_kernel == 0 else sliding_core_unfused_forward  # of the slowest rank
+    attention_layers = layers - layers_without_attention  # layers that attend
+    sliding_layers = attention_layers - (floor(attention_layers / window_every) if window_every > 1 else 0) if window > 0 else 0  # layers with a sliding window
+    sliding_share = sliding_layers / attention_layers  # share of the layers that slide
     attention_forward = core_forward * (1 - sliding_share) + sliding_core_forward * sliding_share  # attention of the average layer, forward
-    core_first_forward = core_first_pairs * core_forward_pair * heads * micro_batch_size / tp + launch_gap  # the first step, forward
-    sliding_core_first_forward = heads * micro_batch_size * sliding_core_first_pairs * sliding_core_forward_pair / tp + launch_gap  # the first step, forward
+    context_later_steps = max(ring_ranks - 1, 1)  # steps of the ring after the first
+    core_own_documents = core_own_tokens / document_length if document_length < core_own_tokens else 1  # documents of a sequence
+    core_own_span = min(document_length, core_own_tokens)  # tokens that can attend to each other
+    core_own_seen = min(sequence_length, core_own_span)  # tokens that the last query of a document sees
+    core_own_causal_pairs = core_own_seen * (core_own_tokens - core_own_documents * core_own_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    core_first_pairs = core_own_causal_pairs if cp_type == 1 else core_rank_pairs if cp_type in {2, 3} else core_rank_pairs / ring_ranks  # of these, those among the tokens of the rank itself, which a ring begins with
+    core_fused_first_pairs = heads * micro_batch_size * (core_first_pairs + core_masked_pairs) / tp  # of the pairs that are computed, those among the tokens of the rank itself
+    core_first_forward = core_forward_pair * core_fused_first_pairs + launch_gap if attention_kernel == 0 else core_unfused_forward / ring_ranks  # the first step, forward
+    sliding_core_own_documents = sliding_core_own_tokens / document_length if document_length < sliding_core_own_tokens else 1  # documents of a sequence
+    sliding_core_own_span = min(document_length, sliding_core_own_tokens)  # tokens that can attend to each other
+    sliding_core_own_seen = min(window if window > 0 else sequence_length, sliding_core_own_span)  # tokens that the last query of a document sees
+    sliding_core_own_causal_pairs = sliding_core_own_seen * (sliding_core_own_tokens - sliding_core_own_documents * sliding_core_own_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    sliding_core_first_pairs = sliding_core_own_causal_pairs if cp_type == 1 else sliding_core_rank_pairs if cp_type in {2, 3} else sliding_core_rank_pairs / ring_ranks  # of these, those among the tokens of the rank itself, which a ring begins with
+    sliding_core_fused_first_pairs = heads * micro_batch_size * (sliding_core_first_pairs + sliding_core_masked_pairs) / tp  # of the pairs that are computed, those among the tokens of the rank itself
+    sliding_core_first_forward = launch_gap + sliding_core_forward_pair * sliding_core_fused_first_pairs if attention_kernel == 0 else sliding_core_unfused_forward / ring_ranks  # the first step, forward
     first_forward = core_first_forward * (1 - sliding_share) + sliding_core_first_forward * sliding_share  # of this, what a context-parallel rank does with its own keys
     context_later_forward = (attention_forward - first_forward) / context_later_steps  # one of them, forward
     context_ring_hidden_forward = (ring_ranks - 2) * min(context_later_forward, kv_block_send_recv) + min(first_forward, kv_block_send_recv)  # behind all steps but the last
     context_hidden_forward = 0 if cp_type in {2, 3} else context_ring_hidden_forward  # what can hide of them, forward
     context_exposed_forward = context_forward - context_hidden_forward * cp_hidden_share  # what shows of them, forward
+    activation_bytes_forward = gated_activation_bytes_forward if gated_ffn > 0 else plain_activation_bytes_forward  # traffic of a feature of the feed-forward, forward
+    between_rate = memory_bandwidth * memory_share / elementwise_traffic_factor  # of fused bytes
+    rotated_size = heads * rope_head_size + rope_head_size if kv_rank > 0 else kv_size + query_size  # features of queries and keys that rotary positions turn
+    between_rotary = rotary_bytes * rotated_size / tp  # a token, each way
+    between_forward = tokens * (activation_bytes_forward * mean_ffn_size / tp + between_rotary + hidden_bytes_forward * hidden_size / sequence_split) / between_rate  # norms, residuals, activation and rotary positions of a layer, forward
+    low = [(1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 1, 1,)[i_matmul] for i_matmul in range(12)]  # 1 for products at the precision of the training, 0 for those that stay in 16 bits
+    present = [(1 - (1 if kv_rank > 0 else 0), 1 if kv_rank > 0 else 0, 1 if kv_rank > 0 else 0, 1 if kv_rank > 0 else 0, 1, 1 - expert_share, 1 - expert_share, expert_share, expert_share * (1 if shared_experts > 0 else 0), expert_share * (1 if shared_experts > 0 else 0), expert_share, expert_share,)[i_matmul] for i_matmul in range(12)]  # how often the average layer has each
+    routed = [(0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1,)[i_matmul] for i_matmul in range(12)]  # 1 for products of routed experts
+    casts = [low[i_matmul] * present[i_matmul] * (expert_path_factor if routed[i_matmul] > 0 else 1) for i_matmul in range(12)]  # of each product, in the time of separate ones
+    features_in = [(hidden_size, hidden_size, query_rank if query_rank > 0 else hidden_size, kv_rank, outputs_size / tp, hidden_size, ffn_size / tp, hidden_size, hidden_size, shared_experts * shared_ffn_size / tp, expert_width, expert_ffn_size / etp,)[i_matmul] for i_matmul in range(12)]  # input features on a rank
+    matrices = [(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, local_experts, local_experts,)[i_matmul] for i_matmul in range(12)]  # matrices of this shape in one kernel
+    rows_of_expert = expert_row_tile * ceil(rows_on_rank / local_experts / expert_row_tile) if experts > 0 else 0  # rows of one expert, filled up to whole tiles
+    split_tokens = tokens / sequence_split  # tokens of a rank where sequence parallelism splits them
+    product_rows = [(tokens, split_tokens, tokens, tokens, tokens, tokens, tokens, split_tokens, tokens, tokens, rows_of_expert, rows_of_expert,)[i_matmul] for i_matmul in range(12)]  # rows of each
+    cast_elements = [casts[i_matmul] * features_in[i_matmul] * matrices[i_matmul] * product_rows[i_matmul] for i_matmul in range(12)]  # inputs of each product, cast once
+    cast_rate = memory_bandwidth * memory_share / cast_traffic_factor  # of the bytes of perfectly fused casts
+    casts_forward = cast_bytes * sum(cast_elements[i_matmul] for i_matmul in range(12)) / cast_rate  # casts of the average layer, forward
+    routed_features = expert_ffn_size * rows_on_rank / etp  # features of all rows inside the experts of a rank
+    routed_rate = memory_bandwidth * memory_share / (expert_path_factor * expert_traffic_factor)  # of fused bytes
+    routed_activation = activation_bytes_forward * expert_share * routed_features / routed_rate if experts > 0 else 0  # the activation of routed experts in the average layer, forward
+    routed_sorting = expert_width * (routed_tokens * sorted_token_bytes + row_bytes * rows_on_rank / etp) / routed_rate  # rows to their experts and back in a layer of experts, each way
+    routed_forward = expert_share * routed_sorting + routed_activation if experts > 0 else 0  # of the average layer, forward
+    elementwise_forward = between_forward + casts_forward + routed_forward  # traffic between the products, of rows to experts, and of casts, forward
+    features_out = [((2 * kv_size + query_size * (attention_gate + 1)) / tp, latents_size, latent_query_size / tp, heads * (plain_head_size + value_head_size) / tp, hidden_size, ffn_size * (gated_ffn + 1) / tp, hidden_size, experts, shared_experts * shared_ffn_size * (gated_ffn + 1) / tp, hidden_size, expert_ffn_size * (gated_ffn + 1) / etp, expert_width,)[i_matmul] for i_matmul in range(12)]  # output features on a rank: column-parallel into a block, whole out of it
+    product_misaligned = [[(misalignment_slope * (6 - (1 if (2 * floor((features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] / 2) == (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part]) and (2 * floor((features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] / 2) == (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part]) else 0) - (1 if (4 * floor((features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] / 4) == (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part]) and (4 * floor((features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] / 4) == (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part]) else 0) - (1 if (8 * floor((features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] / 8) == (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part]) and (8 * floor((features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] / 8) == (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part]) else 0) - (1 if (16 * floor((features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] / 16) == (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part]) and (16 * floor((features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] / 16) == (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part]) else 0) - (1 if (32 * floor((features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] / 32) == (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part]) and (32 * floor((features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] / 32) == (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part]) else 0) - (1 if (64 * floor((features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] / 64) == (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part]) and (64 * floor((features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] / 64) == (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part]) else 0)) + 1) * ((1 - (1 if (2 * floor((features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] / 2) == (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part]) and (2 * floor((features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] / 2) == (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part]) else 0)) * (short_vector_factor - 1) + 1) * ((1 - (1 if (4 * floor((features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] / 4) == (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part]) and (4 * floor((features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] / 4) == (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part]) else 0)) * (short_vector_factor - 1) + 1) * ((1 - (1 if (8 * floor((features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] / 8) == (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part]) and (8 * floor((features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] / 8) == (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part]) else 0)) * (short_vector_factor - 1) + 1) for i_matmul in range(12)] for i_part in range(3)]  # how much longer the product takes than one of even sizes
+    product_work = [[2 * matrices[i_matmul] * (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] * (product_rows[i_matmul], product_rows[i_matmul], features_out[i_matmul],)[i_part] * (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] for i_matmul in range(12)] for i_part in range(3)]  # a multiplication and an addition for each term
+    product_compute_time = [[product_misaligned[i_part][i_matmul] * product_work[i_part][i_matmul] / ((matmul_share * product_share if low[i_matmul] > 0 else half_share) * (peak if low[i_matmul] > 0 else half_peak)) for i_matmul in range(12)] for i_part in range(3)]  # on the matrix units
+    product_traffic = [[matrices[i_matmul] * (element_size * (product_rows[i_matmul], product_rows[i_matmul], features_out[i_matmul],)[i_part] * (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] + (operand_bytes if low[i_matmul] > 0 else element_size) * ((features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] * (features_out[i_matmul], features_in[i_matmul], features_in[i_matmul],)[i_part] + (features_in[i_matmul], features_out[i_matmul], product_rows[i_matmul],)[i_part] * (product_rows[i_matmul], product_rows[i_matmul], features_out[i_matmul],)[i_part])) for i_matmul in range(12)] for i_part in range(3)]  # both operands and the result
+    product_memory_time = [[product_traffic[i_part][i_matmul] / (memory_bandwidth * memory_share) for i_matmul in range(12)] for i_part in range(3)]  # through memory
+    product_time = [[launch_gap + cbrt(product_compute_time[i_part][i_matmul] * product_compute_time[i_part][i_matmul] * product_compute_time[i_part][i_matmul] + product_memory_time[i_part][i_matmul] * product_memory_time[i_part][i_matmul] * product_memory_time[i_part][i_matmul]) for i_matmul in range(12)] for i_part in range(3)]  # one product
+    taken = [[present[i_matmul] * product_time[i_part][i_matmul] * (expert_product_factor if routed[i_matmul] > 0 else 1) for i_matmul in range(12)] for i_part in range(3)]  # by each in the average layer
+    layer_products = [sum(taken[i_part][i_matmul] for i_matmul in range(12)) for i_part in range(3)]  # all weight products of a layer
+    matmul_forward = layer_products[0]  # weight products, forward
+    forward_work = attention_forward + elementwise_forward + matmul_forward  # kernels of a layer
+    host_forward = expert_launch_time * expert_launches * expert_share * local_experts + launch_time * (cast_kernels + dense_kernels + expert_kernels * expert_share + latent_kernels * (1 if kv_rank > 0 else 0))  # the host, launching a layer, forward
+    forward_compute = (forward_work * forward_work * forward_work * forward_work + host_forward * host_forward * host_forward * host_forward) ** (1 / 4)  # a layer, forward: its kernels, or the host that launches them where that takes longer
+    shared_forward = product_time[0][8] + product_time[0][9]  # products of the shared experts of a layer that has them, forward
+    experts_behind_forward = 0 if ep_overlap == 0 else expert_share * shared_forward if ep_overlap == 1 else forward_compute  # what the exchanges can hide behind, forward
     replicas_x = cp_x * dp_x  # ranks with the same weights along X
     stage_x = replicas_x * tp_x  # ranks of a stage along X
     slicing_inner_size_x = min(etp, stage_x)  # inner ranks along X
@@ -522,7 +551,36 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     tokens_back_sent_fewer_direct = tokens_back_sent_fewer_direct_latency + max(tokens_back_sent_fewer_direct_links, tokens_back_sent_fewer_direct_dcn)  # shortest ways, averaged over the orders of axes
     tokens_back_sent_per_rank = tokens_back_sent_fewer_direct  # one copy of a token for each rank with experts of its
     tokens_back_exchange = (tokens_back_sent_per_expert if dispatch_by == 0 else tokens_back_sent_per_rank) if tokens_back_n > 1 else 0  # tokens to their experts, or results back
-    experts_exchange_backward = 2 * expert_share * tokens_back_exchange  # gradients take both ways at the precision of the way back
+    tokens_there_ranks = differing_inner_size_x * differing_inner_size_y * differing_inner_size_z  # ranks in the group
+    tokens_there_n = differing_inner_slices * tokens_there_ranks  # ranks in the group
+    dispatched_token = dispatch_bytes * expert_width  # a token on its way to an expert
+    tokens_there_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
+    tokens_there_sent_copies_direct_dcn = dispatched_token * experts_per_token * sent_tokens * (1 - 1 / differing_inner_slices) / tokens_there_dcn  # blocks for other slices
+    tokens_there_x_closed = differing_inner_ring_x if differing_inner_size_x * differing_inner_stride_x > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    tokens_there_x_hops = differing_inner_stride_x * (floor(differing_inner_size_x / 2) if tokens_there_x_closed > 0 else differing_inner_size_x - 1)  # cables to the farthest rank
+    tokens_there_y_closed = differing_inner_ring_y if differing_inner_size_y * differing_inner_stride_y > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    tokens_there_y_hops = differing_inner_stride_y * (floor(differing_inner_size_y / 2) if tokens_there_y_closed > 0 else differing_inner_size_y - 1)  # cables to the farthest rank
+    tokens_there_z_closed = differing_inner_ring_z if differing_inner_size_z * differing_inner_stride_z > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    tokens_there_z_hops = differing_inner_stride_z * (floor(differing_inner_size_z / 2) if tokens_there_z_closed > 0 else differing_inner_size_z - 1)  # cables to the farthest rank
+    tokens_there_hops = tokens_there_x_hops + tokens_there_y_hops + tokens_there_z_hops  # cables to the farthest rank
+    tokens_there_sent_copies_direct_latency = launch_latency + max(hop_latency * tokens_there_hops, dcn_latency if differing_inner_slices > 1 else 0)  # to the farthest rank, or one step between slices
+    tokens_there_x_blocks = differing_inner_stride_x * floor(differing_inner_size_x * differing_inner_size_x / 4) / (differing_inner_size_x * (tokens_there_x_closed + 1))  # payloads that the middle cables carry in an all-to-all
+    tokens_there_y_blocks = differing_inner_stride_y * floor(differing_inner_size_y * differing_inner_size_y / 4) / (differing_inner_size_y * (tokens_there_y_closed + 1))  # payloads that the middle cables carry in an all-to-all
+    tokens_there_z_blocks = differing_inner_stride_z * floor(differing_inner_size_z * differing_inner_size_z / 4) / (differing_inner_size_z * (tokens_there_z_closed + 1))  # payloads that the middle cables carry in an all-to-all
+    tokens_there_blocks = max(tokens_there_x_blocks, tokens_there_y_blocks, tokens_there_z_blocks)  # payloads over a middle cable in an all-to-all
+    tokens_there_link = link_bandwidth * link_share  # what a link of the torus attains, one way
+    tokens_there_sent_copies_direct_links = dispatched_token * experts_per_token * sent_tokens * tokens_there_blocks / (differing_inner_slices * tokens_there_link)  # blocks of the own slice over the middle cables
+    tokens_there_sent_copies_direct = tokens_there_sent_copies_direct_latency + max(tokens_there_sent_copies_direct_links, tokens_there_sent_copies_direct_dcn)  # shortest ways, averaged over the orders of axes
+    tokens_there_sent_per_expert = tokens_there_sent_copies_direct  # one copy of a token for each of its experts
+    tokens_there_sent_routed_pool = experts  # experts among which a token's are drawn
+    tokens_there_sent_routed_ranks_reached = tokens_there_n * (1 - none_drawn(tokens_there_sent_routed_pool, experts / tokens_there_n, experts_per_token))  # different ranks of a token
+    tokens_there_sent_fewer_direct_dcn = dispatched_token * sent_tokens * tokens_there_sent_routed_ranks_reached * (1 - 1 / differing_inner_slices) / tokens_there_dcn  # blocks for other slices
+    tokens_there_sent_fewer_direct_latency = launch_latency + max(hop_latency * tokens_there_hops, dcn_latency if differing_inner_slices > 1 else 0)  # to the farthest rank, or one step between slices
+    tokens_there_sent_fewer_direct_links = dispatched_token * sent_tokens * tokens_there_blocks * tokens_there_sent_routed_ranks_reached / (differing_inner_slices * tokens_there_link)  # blocks of the own slice over the middle cables
+    tokens_there_sent_fewer_direct = tokens_there_sent_fewer_direct_latency + max(tokens_there_sent_fewer_direct_links, tokens_there_sent_fewer_direct_dcn)  # shortest ways, averaged over the orders of axes
+    tokens_there_sent_per_rank = tokens_there_sent_fewer_direct  # one copy of a token for each rank with experts of its
+    tokens_there_exchange = (tokens_there_sent_per_expert if dispatch_by == 0 else tokens_there_sent_per_rank) if tokens_there_n > 1 else 0  # tokens to their experts, or results back
+    experts_exchange_forward = expert_path_factor * expert_share * (tokens_back_exchange + tokens_there_exchange)  # there and back, of the average layer
     expert_rows_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
     expert_rows_ranks = slicing_inner_size_x * slicing_inner_size_y * slicing_inner_size_z  # ranks in the group
     gathered_rows = element_size * expert_width * rows_on_rank  # rows that the ranks which share an expert gather
@@ -585,61 +643,9 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     expert_rows_reduce_scatter_one_order = expert_rows_reduce_scatter_one_order_dcn + expert_rows_reduce_scatter_one_order_latency + expert_rows_reduce_scatter_one_order_links if expert_rows_axes > 1 else inf  # one axis after the other; slices before or after
     expert_rows_reduce_scatter = min(expert_rows_reduce_scatter_equal_split, expert_rows_reduce_scatter_one_order) if expert_rows_n > 1 else 0  # by the fastest algorithm
     experts_rows_exchange = expert_share * (expert_rows_all_gather + expert_rows_reduce_scatter)  # among the ranks that share an expert, each way
-    experts_backward = experts_exchange_backward + experts_rows_exchange  # of the average layer, backward
-    shared_forward = product_time[0][8] + product_time[0][9]  # products of the shared experts of a layer that has them, forward
-    shared_backward = 2 * shared_forward  # the same, backward: two products for each
-    experts_behind_backward = 0 if ep_overlap == 0 else expert_share * shared_backward if ep_overlap == 1 else backward_compute  # what the exchanges can hide behind, backward
-    experts_exposed_backward = experts_backward - ep_hidden_share * min(experts_backward, experts_behind_backward)  # what shows of them, backward
-    ep_exposed_backward = experts_exposed_backward if experts > 0 else 0  # the same, backward
-    activation_bytes_forward = gated_activation_bytes_forward if gated_ffn > 0 else plain_activation_bytes_forward  # traffic of a feature of the feed-forward, forward
-    between_forward = tokens * (activation_bytes_forward * mean_ffn_size / tp + between_rotary + hidden_bytes_forward * hidden_size / sequence_split) / between_rate  # norms, residuals, activation and rotary positions of a layer, forward
-    routed_activation = activation_bytes_forward * expert_share * routed_features / routed_rate if experts > 0 else 0  # the activation of routed experts in the average layer, forward
-    routed_forward = expert_share * routed_sorting + routed_activation if experts > 0 else 0  # of the average layer, forward
-    elementwise_forward = between_forward + routed_forward  # traffic between the products, and of rows to experts, forward
-    matmul_forward = layer_products[0]  # weight products, forward
-    forward_compute = attention_forward + elementwise_forward + matmul_forward  # a layer, forward
-    experts_behind_forward = 0 if ep_overlap == 0 else expert_share * shared_forward if ep_overlap == 1 else forward_compute  # what the exchanges can hide behind, forward
-    tokens_there_ranks = differing_inner_size_x * differing_inner_size_y * differing_inner_size_z  # ranks in the group
-    tokens_there_n = differing_inner_slices * tokens_there_ranks  # ranks in the group
-    dispatched_token = dispatch_bytes * expert_width  # a token on its way to an expert
-    tokens_there_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
-    tokens_there_sent_copies_direct_dcn = dispatched_token * experts_per_token * sent_tokens * (1 - 1 / differing_inner_slices) / tokens_there_dcn  # blocks for other slices
-    tokens_there_x_closed = differing_inner_ring_x if differing_inner_size_x * differing_inner_stride_x > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    tokens_there_x_hops = differing_inner_stride_x * (floor(differing_inner_size_x / 2) if tokens_there_x_closed > 0 else differing_inner_size_x - 1)  # cables to the farthest rank
-    tokens_there_y_closed = differing_inner_ring_y if differing_inner_size_y * differing_inner_stride_y > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    tokens_there_y_hops = differing_inner_stride_y * (floor(differing_inner_size_y / 2) if tokens_there_y_closed > 0 else differing_inner_size_y - 1)  # cables to the farthest rank
-    tokens_there_z_closed = differing_inner_ring_z if differing_inner_size_z * differing_inner_stride_z > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
-    tokens_there_z_hops = differing_inner_stride_z * (floor(differing_inner_size_z / 2) if tokens_there_z_closed > 0 else differing_inner_size_z - 1)  # cables to the farthest rank
-    tokens_there_hops = tokens_there_x_hops + tokens_there_y_hops + tokens_there_z_hops  # cables to the farthest rank
-    tokens_there_sent_copies_direct_latency = launch_latency + max(hop_latency * tokens_there_hops, dcn_latency if differing_inner_slices > 1 else 0)  # to the farthest rank, or one step between slices
-    tokens_there_x_blocks = differing_inner_stride_x * floor(differing_inner_size_x * differing_inner_size_x / 4) / (differing_inner_size_x * (tokens_there_x_closed + 1))  # payloads that the middle cables carry in an all-to-all
-    tokens_there_y_blocks = differing_inner_stride_y * floor(differing_inner_size_y * differing_inner_size_y / 4) / (differing_inner_size_y * (tokens_there_y_closed + 1))  # payloads that the middle cables carry in an all-to-all
-    tokens_there_z_blocks = differing_inner_stride_z * floor(differing_inner_size_z * differing_inner_size_z / 4) / (differing_inner_size_z * (tokens_there_z_closed + 1))  # payloads that the middle cables carry in an all-to-all
-    tokens_there_blocks = max(tokens_there_x_blocks, tokens_there_y_blocks, tokens_there_z_blocks)  # payloads over a middle cable in an all-to-all
-    tokens_there_link = link_bandwidth * link_share  # what a link of the torus attains, one way
-    tokens_there_sent_copies_direct_links = dispatched_token * experts_per_token * sent_tokens * tokens_there_blocks / (differing_inner_slices * tokens_there_link)  # blocks of the own slice over the middle cables
-    tokens_there_sent_copies_direct = tokens_there_sent_copies_direct_latency + max(tokens_there_sent_copies_direct_links, tokens_there_sent_copies_direct_dcn)  # shortest ways, averaged over the orders of axes
-    tokens_there_sent_per_expert = tokens_there_sent_copies_direct  # one copy of a token for each of its experts
-    tokens_there_sent_routed_pool = experts  # experts among which a token's are drawn
-    tokens_there_sent_routed_ranks_reached = tokens_there_n * (1 - none_drawn(tokens_there_sent_routed_pool, experts / tokens_there_n, experts_per_token))  # different ranks of a token
-    tokens_there_sent_fewer_direct_dcn = dispatched_token * sent_tokens * tokens_there_sent_routed_ranks_reached * (1 - 1 / differing_inner_slices) / tokens_there_dcn  # blocks for other slices
-    tokens_there_sent_fewer_direct_latency = launch_latency + max(hop_latency * tokens_there_hops, dcn_latency if differing_inner_slices > 1 else 0)  # to the farthest rank, or one step between slices
-    tokens_there_sent_fewer_direct_links = dispatched_token * sent_tokens * tokens_there_blocks * tokens_there_sent_routed_ranks_reached / (differing_inner_slices * tokens_there_link)  # blocks of the own slice over the middle cables
-    tokens_there_sent_fewer_direct = tokens_there_sent_fewer_direct_latency + max(tokens_there_sent_fewer_direct_links, tokens_there_sent_fewer_direct_dcn)  # shortest ways, averaged over the orders of axes
-    tokens_there_sent_per_rank = tokens_there_sent_fewer_direct  # one copy of a token for each rank with experts of its
-    tokens_there_exchange = (tokens_there_sent_per_expert if dispatch_by == 0 else tokens_there_sent_per_rank) if tokens_there_n > 1 else 0  # tokens to their experts, or results back
-    experts_exchange_forward = expert_share * (tokens_back_exchange + tokens_there_exchange)  # there and back, of the average layer
     experts_forward = experts_exchange_forward + experts_rows_exchange  # of the average layer, forward
     experts_exposed_forward = experts_forward - ep_hidden_share * min(experts_forward, experts_behind_forward)  # what shows of them, forward
     ep_exposed_forward = experts_exposed_forward if experts > 0 else 0  # exchanges of experts that show, forward
-    between_activation = activation_bytes_forward * mean_ffn_size * tokens / (between_rate * tp)  # the activation of a layer alone, forward
-    activation_forward = between_activation + routed_activation  # the activation of feed-forwards and experts alone, forward
-    between_norms = 4 * element_size * hidden_size * tokens / (between_rate * sequence_split)  # both norms of a layer alone, forward: each reads its input and writes its output
-    recomputed_products = [(kv_size / (2 * kv_size + query_size), 1, 0, 0, 1, gated_ffn / 2, 0, 1, gated_ffn / 2, 0, gated_ffn / 2, 0,)[i_matmul] for i_matmul in range(12)]  # share of each product that selective recomputation runs again: every second one
-    selective_compute = elementwise_forward + sum(recomputed_products[i_matmul] * taken[0][i_matmul] for i_matmul in range(12))  # what selective recomputation runs again in a layer
-    recomputed_compute = (0 if recompute == 0 else between_norms if recompute == 1 else activation_forward if recompute == 2 else activation_forward + between_norms if recompute == 3 else attention_forward if recompute == 4 else selective_compute if recompute == 5 else forward_compute) / recompute_every  # run again in the backward pass of the average layer
-    repeated_cp = (0 if recompute in {0, 1, 2, 3, 5} else 1) / recompute_every  # times that it repeats the context-parallel communication, which is part of the attention
-    repeated_tp = (0 if recompute in {0, 1, 2, 3, 4, 5} else 1) / recompute_every  # times that recomputation repeats the communication of a layer's forward pass among tensor-parallel ranks and experts
     along_tp_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
     along_tp_ranks = tp_x * tp_y * tp_z  # ranks in the group
     hidden_state_bytes = element_size * hidden_size * tokens  # the hidden states of a micro-batch on a rank
@@ -710,11 +716,124 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     along_tp_reduce_scatter_one_order = along_tp_reduce_scatter_one_order_dcn + along_tp_reduce_scatter_one_order_latency + along_tp_reduce_scatter_one_order_links if along_tp_axes > 1 else inf  # one axis after the other; slices before or after
     along_tp_reduce_scatter = min(along_tp_reduce_scatter_equal_split, along_tp_reduce_scatter_one_order) if along_tp_n > 1 else 0  # by the fastest algorithm
     tp_blocks = 2 - expert_share * (1 if shared_experts <= 0 else 0)  # blocks of a layer that tensor-parallel ranks share: attention, and a feed-forward or shared experts
-    tensor_backward = (along_tp_all_reduce * tp_blocks if sequence_parallel == 0 else tp_blocks * (2 * along_tp_all_gather + along_tp_reduce_scatter)) if tp > 1 else 0  # communication of a layer, backward
-    tensor_exposed_backward = tensor_backward - tp_hidden_share * min(tensor_backward, backward_compute)  # what shows of it, backward
     tensor_forward = (along_tp_all_reduce * tp_blocks if sequence_parallel == 0 else tp_blocks * (along_tp_all_gather + along_tp_reduce_scatter)) if tp > 1 else 0  # communication of a layer, forward
     tensor_exposed_forward = tensor_forward - tp_hidden_share * min(tensor_forward, forward_compute)  # what shows of it, forward
-    layer_backward = accumulation_accumulation + backward_compute + context_exposed_backward + context_exposed_forward * repeated_cp + ep_exposed_backward + recomputed_compute + repeated_tp * (ep_exposed_forward + tensor_exposed_forward) + tensor_exposed_backward  # a layer, backward, before FSDP
+    forward_alone = context_exposed_forward + ep_exposed_forward + forward_compute + tensor_exposed_forward  # a layer, forward, before FSDP and what its host adds
+    host_activations_away = 0 if offload in {0, 1, 2} else 1  # 1 when activations are
+    host_host_per_chip = min(offload_link_bandwidth, offload_memory_bandwidth / offload_chips)  # between host and one chip
+    host_layer_activations = host_activations_away * kept_layer / host_host_per_chip  # a layer's activations out or back in
+    host_states_bandwidth = min(host_host_per_chip, offload_drive_bandwidth / offload_chips) if states_on_drives > 0 else host_host_per_chip  # between a chip and where its states are
+    host_weights_away = 0 if offload in {0, 1, 3, 4} else 1  # 1 when weights are
+    host_layer_fetch = element_size * host_weights_away * (layer_parameters / weight_shards + layer_experts / expert_weight_shards) / host_states_bandwidth  # a rank's part of a layer's weights into the chip
+    host_copied_forward = host_layer_activations + host_layer_fetch  # copies of a layer and micro-batch, forward
+    host_needed_forward = host_copied_forward * host_host_per_chip / forward_alone if forward_alone > 0 else 0  # bandwidth of a chip with which the copies of a layer hide, forward
+    accumulation_rate = memory_bandwidth * memory_share  # attained
+    accumulation_accumulation = accumulation_bytes * (layer_experts + layer_parameters) / accumulation_rate  # of one micro-batch's gradients
+    core_backward_pair = 10 * attention_backward_factor * core_filled_head_size / (attention_share * half_peak) + 1 / exponential_rate  # five products and an exponential
+    core_fused_backward = core_backward_pair * core_pairs + core_kernels * launch_gap + core_merge * (ring_ranks - 1)  # five products and an exponential a pair
+    core_unfused_backward = 2 * core_both_products + core_scores * score_traffic_backward / (memory_bandwidth * memory_share)  # the gradients of both operands of each, and that of the softmax
+    core_backward = core_fused_backward if attention_kernel == 0 else core_unfused_backward  # of the slowest rank, backward
+    sliding_core_backward_pair = 10 * attention_backward_factor * sliding_core_filled_head_size / (attention_share * half_peak) + 1 / exponential_rate  # five products and an exponential
+    sliding_core_fused_backward = launch_gap * sliding_core_kernels + sliding_core_backward_pair * sliding_core_pairs + sliding_core_merge * (ring_ranks - 1)  # five products and an exponential a pair
+    sliding_core_unfused_backward = 2 * sliding_core_both_products + score_traffic_backward * sliding_core_scores / (memory_bandwidth * memory_share)  # the gradients of both operands of each, and that of the softmax
+    sliding_core_backward = sliding_core_fused_backward if attention_kernel == 0 else sliding_core_unfused_backward  # of the slowest rank, backward
+    attention_backward = core_backward * (1 - sliding_share) + sliding_core_backward * sliding_share  # attention of the average layer, backward
+    activation_bytes_backward = gated_activation_bytes_backward if gated_ffn > 0 else plain_activation_bytes_backward  # the same, backward
+    between_backward = tokens * (activation_bytes_backward * mean_ffn_size / tp + between_rotary + hidden_bytes_backward * hidden_size / sequence_split) / between_rate  # the same, backward
+    cast_gradients = [casts[i_matmul] * features_out[i_matmul] * matrices[i_matmul] * product_rows[i_matmul] for i_matmul in range(12)]  # gradients of its results, cast once
+    casts_backward = cast_bytes * sum(cast_gradients[i_matmul] for i_matmul in range(12)) / cast_rate  # casts of the average layer, backward
+    routed_activation_backward = activation_bytes_backward * expert_share * routed_features / routed_rate if experts > 0 else 0  # the same, backward
+    routed_backward = expert_share * routed_sorting + routed_activation_backward if experts > 0 else 0  # of the average layer, backward
+    elementwise_backward = between_backward + casts_backward + routed_backward  # the same, backward
+    weight_gradient_compute = layer_products[2]  # gradients of the weights of a layer
+    matmul_backward = weight_gradient_compute + layer_products[1]  # weight products, backward
+    backward_work = attention_backward + elementwise_backward + matmul_backward  # the same, backward
+    host_backward = 2 * host_forward  # the same, backward
+    backward_compute = (backward_work * backward_work * backward_work * backward_work + host_backward * host_backward * host_backward * host_backward) ** (1 / 4)  # a layer, backward, what is run again apart
+    kv_gradient_block_ranks = exchanging_outer_size_x * exchanging_outer_size_y * exchanging_outer_size_z  # ranks in the group
+    kv_gradient_block_n = exchanging_outer_slices * kv_gradient_block_ranks  # ranks in the group
+    kv_gradient_block_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
+    kv_gradient_block_send_recv_direct_dcn = kv_gradient_block / kv_gradient_block_dcn if exchanging_outer_slices > 1 else 0  # to a rank of another slice
+    kv_gradient_block_x_used = 1 if exchanging_outer_size_x > 1 else 0  # 1 when the group spreads along the axis
+    kv_gradient_block_y_used = 1 if exchanging_outer_size_y > 1 else 0  # 1 when the group spreads along the axis
+    kv_gradient_block_z_used = 1 if exchanging_outer_size_z > 1 else 0  # 1 when the group spreads along the axis
+    kv_gradient_block_stride = max(exchanging_outer_stride_x * kv_gradient_block_x_used, exchanging_outer_stride_y * kv_gradient_block_y_used, exchanging_outer_stride_z * kv_gradient_block_z_used)  # cables to the farthest neighbour
+    kv_gradient_block_send_recv_direct_latency = launch_latency + max(hop_latency * kv_gradient_block_stride, dcn_latency if exchanging_outer_slices > 1 else 0)  # to the next rank of the axis, or one step between slices
+    kv_gradient_block_link = link_bandwidth * link_share  # what a link of the torus attains, one way
+    kv_gradient_block_send_recv_direct_links = kv_gradient_block * kv_gradient_block_stride / kv_gradient_block_link  # the groups in between send over the same cables
+    kv_gradient_block_send_recv_direct = kv_gradient_block_send_recv_direct_latency + max(kv_gradient_block_send_recv_direct_links, kv_gradient_block_send_recv_direct_dcn)  # one message a rank
+    kv_gradient_block_send_recv = kv_gradient_block_send_recv_direct if kv_gradient_block_n > 1 else 0  # from each rank to the next, over the slowest link between
+    context_ring_backward = kv_block_send_recv * (ring_ranks - 1) + kv_gradient_block_send_recv * ring_ranks  # the same, and r gradients
+    context_exchanged_backward = context_exchange + context_ring_backward  # of heads and round the ring, backward
+    gathered_kv_gradient_ranks = cp_x * cp_y * cp_z  # ranks in the group
+    gathered_kv_gradient_n = cp_slices * gathered_kv_gradient_ranks  # ranks in the group
+    gathered_kv_gradient_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
+    gathered_kv_gradient_reduce_scatter_across_all_gather_bandwidth = gathered_kv_gradient * (cp_slices - 1) / (cp_slices * gathered_kv_gradient_dcn * gathered_kv_gradient_ranks)  # each step passes one shard
+    gathered_kv_gradient_reduce_scatter_own_share = gathered_kv_gradient_reduce_scatter_across_all_gather_bandwidth  # each chip's own share between the slices
+    gathered_kv_gradient_reduce_scatter_equal_split_dcn = gathered_kv_gradient_reduce_scatter_own_share  # each chip's own share
+    gathered_kv_gradient_x_closed = cp_ring_x if cp_stride_x * cp_x > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    gathered_kv_gradient_x_hops = cp_stride_x * (floor(cp_x / 2) if gathered_kv_gradient_x_closed > 0 else cp_x - 1)  # cables to the farthest rank
+    gathered_kv_gradient_y_closed = cp_ring_y if cp_stride_y * cp_y > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    gathered_kv_gradient_y_hops = cp_stride_y * (floor(cp_y / 2) if gathered_kv_gradient_y_closed > 0 else cp_y - 1)  # cables to the farthest rank
+    gathered_kv_gradient_z_closed = cp_ring_z if cp_stride_z * cp_z > 2 else 0  # 1 for a ring; two chips have one cable, two ranks farther apart two ways
+    gathered_kv_gradient_z_hops = cp_stride_z * (floor(cp_z / 2) if gathered_kv_gradient_z_closed > 0 else cp_z - 1)  # cables to the farthest rank
+    gathered_kv_gradient_hops = gathered_kv_gradient_x_hops + gathered_kv_gradient_y_hops + gathered_kv_gradient_z_hops  # cables to the farthest rank
+    gathered_kv_gradient_reduce_scatter_across_all_gather_latency = dcn_latency * (cp_slices - 1)  # n - 1 steps
+    gathered_kv_gradient_reduce_scatter_start = gathered_kv_gradient_hops * hop_latency + gathered_kv_gradient_reduce_scatter_across_all_gather_latency + launch_latency  # hops inside the slices, steps between them
+    gathered_kv_gradient_reduce_scatter_equal_split_latency = gathered_kv_gradient_reduce_scatter_start  # hops inside the slices, steps between them
+    gathered_kv_gradient_x_used = 1 if cp_x > 1 else 0  # 1 when the group spreads along the axis
+    gathered_kv_gradient_y_used = 1 if cp_y > 1 else 0  # 1 when the group spreads along the axis
+    gathered_kv_gradient_z_used = 1 if cp_z > 1 else 0  # 1 when the group spreads along the axis
+    gathered_kv_gradient_axes = gathered_kv_gradient_x_used + gathered_kv_gradient_y_used + gathered_kv_gradient_z_used  # axes that the group spreads along
+    gathered_kv_gradient_before_x = (cp_y * cp_z + cp_z + 1) / 3 if gathered_kv_gradient_axes > 2 else (cp_y * cp_z + 1) / 2  # ranks that hold the same when X is taken, on average over the rotated orders
+    gathered_kv_gradient_before_y = (cp_x * cp_z + cp_x + 1) / 3 if gathered_kv_gradient_axes > 2 else (cp_x * cp_z + 1) / 2  # ranks that hold the same when Y is taken, on average over the rotated orders
+    gathered_kv_gradient_before_z = (cp_x * cp_y + cp_y + 1) / 3 if gathered_kv_gradient_axes > 2 else (cp_x * cp_y + 1) / 2  # ranks that hold the same when Z is taken, on average over the rotated orders
+    gathered_kv_gradient_x_shards = cp_stride_x * (cp_x - 1) / (gathered_kv_gradient_x_closed + 1)  # shards that each of its links carries in an all-gather
+    gathered_kv_gradient_y_shards = cp_stride_y * (cp_y - 1) / (gathered_kv_gradient_y_closed + 1)  # shards that each of its links carries in an all-gather
+    gathered_kv_gradient_z_shards = cp_stride_z * (cp_z - 1) / (gathered_kv_gradient_z_closed + 1)  # shards that each of its links carries in an all-gather
+    gathered_kv_gradient_even_load = max(gathered_kv_gradient_before_x * gathered_kv_gradient_x_shards, gathered_kv_gradient_before_y * gathered_kv_gradient_y_shards, gathered_kv_gradient_before_z * gathered_kv_gradient_z_shards) / gathered_kv_gradient_ranks  # payloads over a link in an all-gather, divided evenly over the rotated orders of axes
+    gathered_kv_gradient_link = link_bandwidth * link_share  # what a link of the torus attains, one way
+    gathered_kv_gradient_reduce_scatter_evenly_all_gather_bandwidth = gathered_kv_gradient * gathered_kv_gradient_even_load / gathered_kv_gradient_link  # what the busiest link carries
+    gathered_kv_gradient_reduce_scatter_equal_split_links = gathered_kv_gradient_reduce_scatter_evenly_all_gather_bandwidth  # what the busiest link carries
+    gathered_kv_gradient_reduce_scatter_equal_split = gathered_kv_gradient_reduce_scatter_equal_split_dcn + gathered_kv_gradient_reduce_scatter_equal_split_latency + gathered_kv_gradient_reduce_scatter_equal_split_links  # all axes at once, the payload divided evenly over their orders; slices before or after
+    gathered_kv_gradient_reduce_scatter_one_order_dcn = gathered_kv_gradient_reduce_scatter_own_share  # each chip's own share
+    gathered_kv_gradient_reduce_scatter_one_order_latency = gathered_kv_gradient_reduce_scatter_start  # hops inside the slices, steps between them
+    gathered_kv_gradient_ordered_load = min(cp_x * (cp_y * gathered_kv_gradient_z_shards + gathered_kv_gradient_y_shards) + gathered_kv_gradient_x_shards, cp_x * (cp_z * gathered_kv_gradient_y_shards + gathered_kv_gradient_z_shards) + gathered_kv_gradient_x_shards, cp_y * (cp_z * gathered_kv_gradient_x_shards + gathered_kv_gradient_z_shards) + gathered_kv_gradient_y_shards, cp_y * (cp_x * gathered_kv_gradient_z_shards + gathered_kv_gradient_x_shards) + gathered_kv_gradient_y_shards, cp_z * (cp_x * gathered_kv_gradient_y_shards + gathered_kv_gradient_x_shards) + gathered_kv_gradient_z_shards, cp_z * (cp_y * gathered_kv_gradient_x_shards + gathered_kv_gradient_y_shards) + gathered_kv_gradient_z_shards) / gathered_kv_gradient_ranks  # payloads over a link in an all-gather, axis after axis in the best order
+    gathered_kv_gradient_reduce_scatter_in_turn_all_gather_bandwidth = gathered_kv_gradient * gathered_kv_gradient_ordered_load / gathered_kv_gradient_link  # what the busiest link carries
+    gathered_kv_gradient_reduce_scatter_one_order_links = gathered_kv_gradient_reduce_scatter_in_turn_all_gather_bandwidth  # axis after axis
+    gathered_kv_gradient_reduce_scatter_one_order = gathered_kv_gradient_reduce_scatter_one_order_dcn + gathered_kv_gradient_reduce_scatter_one_order_latency + gathered_kv_gradient_reduce_scatter_one_order_links if gathered_kv_gradient_axes > 1 else inf  # one axis after the other; slices before or after
+    gathered_kv_gradient_reduce_scatter = min(gathered_kv_gradient_reduce_scatter_equal_split, gathered_kv_gradient_reduce_scatter_one_order) if gathered_kv_gradient_n > 1 else 0  # by the fastest algorithm
+    context_backward = gathered_kv_all_gather + gathered_kv_gradient_reduce_scatter if cp_type == 2 else context_exchanged_backward  # exchanges of a layer, backward: keys and values once more, and their gradients
+    core_first_backward = core_backward_pair * core_fused_first_pairs + launch_gap if attention_kernel == 0 else core_unfused_backward / ring_ranks  # the first step, backward
+    sliding_core_first_backward = launch_gap + sliding_core_backward_pair * sliding_core_fused_first_pairs if attention_kernel == 0 else sliding_core_unfused_backward / ring_ranks  # the first step, backward
+    first_backward = core_first_backward * (1 - sliding_share) + sliding_core_first_backward * sliding_share  # of this, what a context-parallel rank does with its own keys
+    context_later_backward = (attention_backward - first_backward) / context_later_steps  # one of them, backward
+    context_ring_hidden_backward = (ring_ranks - 2) * min(context_later_backward, kv_block_send_recv + kv_gradient_block_send_recv) + min(context_later_backward, kv_gradient_block_send_recv) + min(first_backward, kv_block_send_recv)  # the first step has no gradient to send yet, the last no keys; the last hop of a gradient shows
+    context_hidden_backward = 0 if cp_type in {2, 3} else context_ring_hidden_backward  # what can hide of them, backward
+    context_exposed_backward = context_backward - context_hidden_backward * cp_hidden_share  # what shows of them, backward
+    experts_exchange_backward = 2 * expert_path_factor * expert_share * tokens_back_exchange  # gradients take both ways at the precision of the way back
+    experts_backward = experts_exchange_backward + experts_rows_exchange  # of the average layer, backward
+    shared_backward = 2 * shared_forward  # the same, backward: two products for each
+    experts_behind_backward = 0 if ep_overlap == 0 else expert_share * shared_backward if ep_overlap == 1 else backward_compute  # what the exchanges can hide behind, backward
+    experts_exposed_backward = experts_backward - ep_hidden_share * min(experts_backward, experts_behind_backward)  # what shows of them, backward
+    ep_exposed_backward = experts_exposed_backward if experts > 0 else 0  # the same, backward
+    between_activation = activation_bytes_forward * mean_ffn_size * tokens / (between_rate * tp)  # the activation of a layer alone, forward
+    activation_forward = between_activation + routed_activation  # the activation of feed-forwards and experts alone, forward
+    between_norms = 4 * element_size * hidden_size * tokens / (between_rate * sequence_split)  # both norms of a layer alone, forward: each reads its input and writes its output
+    recomputed_products = [(kv_size / (2 * kv_size + query_size), 1, 0, 0, 1, gated_ffn / 2, 0, 1, gated_ffn / 2, 0, gated_ffn / 2, 0,)[i_matmul] for i_matmul in range(12)]  # share of each product that selective recomputation runs again: every second one
+    selective_compute = elementwise_forward + sum(recomputed_products[i_matmul] * taken[0][i_matmul] for i_matmul in range(12))  # what selective recomputation runs again in a layer
+    recomputed_compute = (0 if recompute == 0 else between_norms if recompute == 1 else activation_forward if recompute == 2 else activation_forward + between_norms if recompute == 3 else attention_forward if recompute == 4 else selective_compute if recompute == 5 else forward_compute) / recompute_every  # run again in the backward pass of the average layer
+    repeated_cp = (0 if recompute in {0, 1, 2, 3, 5} else 1) / recompute_every  # times that it repeats the context-parallel communication, which is part of the attention
+    repeated_tp = (0 if recompute in {0, 1, 2, 3, 4, 5} else 1) / recompute_every  # times that recomputation repeats the communication of a layer's forward pass among tensor-parallel ranks and experts
+    tensor_backward = (along_tp_all_reduce * tp_blocks if sequence_parallel == 0 else tp_blocks * (2 * along_tp_all_gather + along_tp_reduce_scatter)) if tp > 1 else 0  # communication of a layer, backward
+    tensor_exposed_backward = tensor_backward - tp_hidden_share * min(tensor_backward, backward_compute)  # what shows of it, backward
+    backward_alone = accumulation_accumulation + backward_compute + context_exposed_backward + context_exposed_forward * repeated_cp + ep_exposed_backward + recomputed_compute + repeated_tp * (ep_exposed_forward + tensor_exposed_forward) + tensor_exposed_backward  # a layer, backward, before FSDP and what its host adds
+    host_layer_gradient = element_size * host_weights_away * (layer_parameters / weight_shards + layer_experts / expert_weight_shards) / host_states_bandwidth  # a rank's part of a layer's gradients out of it
+    host_copied_backward = host_layer_activations + host_layer_fetch + host_layer_gradient  # copies of a layer and micro-batch, backward; what is run again uses the same weights
+    host_needed_backward = host_copied_backward * host_host_per_chip / backward_alone if backward_alone > 0 else 0  # bandwidth of a chip with which they hide, backward
+    host_layers_away = 0 if offload in {0, 1} else 1  # 1 when something of each layer is kept by the host
+    host_exposed_backward = host_layers_away * (host_copied_backward - host_hidden_share * min(host_copied_backward, backward_alone))  # what shows, backward
+    layer_backward = backward_alone + host_exposed_backward  # a layer, backward, before FSDP
     mean_layers = layers / pp  # layers of the average stage
     heaviest_experts = max(stage_experts[i_stage] for i_stage in range(3)) if experts > 0 else 0  # weights of routed experts on a rank of the stage with most
     expert_gradients_stage = gradient_wire_bytes * heaviest_experts  # their gradients
@@ -1011,7 +1130,8 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     sync_gradient = sync_last_reduction + (0 if weights_sharded > 0 else sync_one_reduction * (sync_scatters - 1))  # reductions of a step
     sync_least_gradient = sync_gradient - sync_gradient_behind_group  # what would show then
     sync_exposed_gradient = sync_last_gradient / virtual_stages + sync_least_gradient  # what shows of the reductions: the chunk that is computed last has no group behind it
-    layer_forward = context_exposed_forward + ep_exposed_forward + forward_compute + tensor_exposed_forward  # a layer, forward, before FSDP
+    host_exposed_forward = host_layers_away * (host_copied_forward - host_hidden_share * min(host_copied_forward, forward_alone))  # what shows of them: the next layer's overlap this one
+    layer_forward = forward_alone + host_exposed_forward  # a layer, forward, before FSDP
     expert_weights_stage = element_size * heaviest_experts  # weights of a stage
     experts_of_stage_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
     experts_of_stage_ranks = expert_sharing_inner_size_x * expert_sharing_inner_size_y * expert_sharing_inner_size_z  # ranks in the group
@@ -1096,13 +1216,10 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     sync_least_weight = sync_weight - sync_weight_behind_group  # what would show then
     sync_exposed_weight = sync_first_weight / virtual_stages + sync_least_weight  # what shows of the gather: the chunk that is computed first has no group before it
     exposed_sync = sync_exposed_gradient + sync_exposed_weight  # gradient and weight traffic that shows
-    accumulation_orthogonalisation = 6 * hidden_size * orthogonalisation_steps * (heaviest_stage / optimizer_shards + heaviest_experts / expert_optimizer_shards) / (matmul_share * peak)  # making the update of each matrix orthogonal: three products a step
-    accumulation_update = accumulation_orthogonalisation + (copy_bytes * (0 if weights_sharded > 0 else heaviest_experts + heaviest_stage) + update_bytes * (heaviest_stage / optimizer_shards + heaviest_experts / expert_optimizer_shards)) / accumulation_rate  # one optimizer step
-    updates = micro_batches if schedule == 15 else 1  # times that the optimizer runs in a step
-    optimizer = accumulation_update * updates  # of the optimizer in a step
+    head_misaligned = [(misalignment_slope * (6 - (1 if (2 * floor((hidden_size, vocabulary_on_rank, tokens,)[i_part] / 2) == (hidden_size, vocabulary_on_rank, tokens,)[i_part]) and (2 * floor((vocabulary_on_rank, hidden_size, hidden_size,)[i_part] / 2) == (vocabulary_on_rank, hidden_size, hidden_size,)[i_part]) else 0) - (1 if (4 * floor((hidden_size, vocabulary_on_rank, tokens,)[i_part] / 4) == (hidden_size, vocabulary_on_rank, tokens,)[i_part]) and (4 * floor((vocabulary_on_rank, hidden_size, hidden_size,)[i_part] / 4) == (vocabulary_on_rank, hidden_size, hidden_size,)[i_part]) else 0) - (1 if (8 * floor((hidden_size, vocabulary_on_rank, tokens,)[i_part] / 8) == (hidden_size, vocabulary_on_rank, tokens,)[i_part]) and (8 * floor((vocabulary_on_rank, hidden_size, hidden_size,)[i_part] / 8) == (vocabulary_on_rank, hidden_size, hidden_size,)[i_part]) else 0) - (1 if (16 * floor((hidden_size, vocabulary_on_rank, tokens,)[i_part] / 16) == (hidden_size, vocabulary_on_rank, tokens,)[i_part]) and (16 * floor((vocabulary_on_rank, hidden_size, hidden_size,)[i_part] / 16) == (vocabulary_on_rank, hidden_size, hidden_size,)[i_part]) else 0) - (1 if (32 * floor((hidden_size, vocabulary_on_rank, tokens,)[i_part] / 32) == (hidden_size, vocabulary_on_rank, tokens,)[i_part]) and (32 * floor((vocabulary_on_rank, hidden_size, hidden_size,)[i_part] / 32) == (vocabulary_on_rank, hidden_size, hidden_size,)[i_part]) else 0) - (1 if (64 * floor((hidden_size, vocabulary_on_rank, tokens,)[i_part] / 64) == (hidden_size, vocabulary_on_rank, tokens,)[i_part]) and (64 * floor((vocabulary_on_rank, hidden_size, hidden_size,)[i_part] / 64) == (vocabulary_on_rank, hidden_size, hidden_size,)[i_part]) else 0)) + 1) * ((1 - (1 if (2 * floor((hidden_size, vocabulary_on_rank, tokens,)[i_part] / 2) == (hidden_size, vocabulary_on_rank, tokens,)[i_part]) and (2 * floor((vocabulary_on_rank, hidden_size, hidden_size,)[i_part] / 2) == (vocabulary_on_rank, hidden_size, hidden_size,)[i_part]) else 0)) * (short_vector_factor - 1) + 1) * ((1 - (1 if (4 * floor((hidden_size, vocabulary_on_rank, tokens,)[i_part] / 4) == (hidden_size, vocabulary_on_rank, tokens,)[i_part]) and (4 * floor((vocabulary_on_rank, hidden_size, hidden_size,)[i_part] / 4) == (vocabulary_on_rank, hidden_size, hidden_size,)[i_part]) else 0)) * (short_vector_factor - 1) + 1) * ((1 - (1 if (8 * floor((hidden_size, vocabulary_on_rank, tokens,)[i_part] / 8) == (hidden_size, vocabulary_on_rank, tokens,)[i_part]) and (8 * floor((vocabulary_on_rank, hidden_size, hidden_size,)[i_part] / 8) == (vocabulary_on_rank, hidden_size, hidden_size,)[i_part]) else 0)) * (short_vector_factor - 1) + 1) for i_part in range(3)]  # how much longer the product takes than one of even sizes
     head_work = [2 * (hidden_size, vocabulary_on_rank, tokens,)[i_part] * (tokens, tokens, vocabulary_on_rank,)[i_part] * (vocabulary_on_rank, hidden_size, hidden_size,)[i_part] for i_part in range(3)]  # a multiplication and an addition for each term
-    head_compute_time = [head_work[i_part] / (matmul_share * peak) for i_part in range(3)]  # on the matrix units
-    head_traffic = [element_size * ((hidden_size, vocabulary_on_rank, tokens,)[i_part] * (tokens, tokens, vocabulary_on_rank,)[i_part] + (hidden_size, vocabulary_on_rank, tokens,)[i_part] * (vocabulary_on_rank, hidden_size, hidden_size,)[i_part] + (tokens, tokens, vocabulary_on_rank,)[i_part] * (vocabulary_on_rank, hidden_size, hidden_size,)[i_part]) for i_part in range(3)]  # both operands and the result
+    head_compute_time = [head_misaligned[i_part] * head_work[i_part] / (half_peak * half_share) for i_part in range(3)]  # on the matrix units
+    head_traffic = [element_size * ((hidden_size, vocabulary_on_rank, tokens,)[i_part] * (tokens, tokens, vocabulary_on_rank,)[i_part] + (hidden_size, vocabulary_on_rank, tokens,)[i_part] * (vocabulary_on_rank, hidden_size, hidden_size,)[i_part]) + element_size * (tokens, tokens, vocabulary_on_rank,)[i_part] * (vocabulary_on_rank, hidden_size, hidden_size,)[i_part] for i_part in range(3)]  # both operands and the result
     head_memory_time = [head_traffic[i_part] / (memory_bandwidth * memory_share) for i_part in range(3)]  # through memory
     head_time = [launch_gap + cbrt(head_compute_time[i_part] * head_compute_time[i_part] * head_compute_time[i_part] + head_memory_time[i_part] * head_memory_time[i_part] * head_memory_time[i_part]) for i_part in range(3)]  # one product
     softmax_time = loss_traffic_bytes * tokens * vocabulary_on_rank / (memory_bandwidth * memory_share)  # logits, softmax and their gradient through memory
@@ -1313,14 +1430,66 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     pipeline_zero_bubble_bubble = pipeline_zero_bubble_one_warm_up if schedule in {4, 6} else pipeline_zero_bubble_two_warm_ups if schedule == 5 else pipeline_zero_bubble_searched if schedule == 7 else (pipeline_zero_bubble_both_ways - pipeline_zero_bubble_least * (pp - 1)) / virtual_stages if schedule == 8 else 0  # idle time of these schedules, 0 of others
     pipeline_split_bubble = pipeline_folded_bubble if schedule in {9, 10, 11} else pipeline_dual_bubble if schedule == 12 else pipeline_dual_v_bubble / 2 if schedule == 13 else pipeline_chimera_bubble if schedule == 14 else pipeline_zero_bubble_bubble  # idle time as layers would take it, of the other schedules
     pipeline_gaps = pipeline_plain_gaps + (pipeline_split_bubble / (layer_forward + pipeline_backward) if layer_forward + pipeline_backward > 0 else 0)  # micro-batches that a rank could do while it waits
-    pipeline_gaps_for_each = pipeline_gaps / max(1, pp - 1)  # of these for each other rank
+    plain_chunks = pp  # chunks of layers in the pipeline
+    plain_ends_said = first_layers + last_layers  # layers of the ends that are said
+    plain_spare_slots = 0 if (plain_chunks * floor(layers / plain_chunks) == layers) or (plain_ends_said > 0) else 2  # slots of the pipeline that hold the embedding and the head in place of a layer
+    plain_stages_left = pp - (1 if first_layers > 0 else 0) - (1 if last_layers > 0 else 0)  # stages that share the other layers
+    plain_full_stage_layers = (layers - plain_ends_said) / max(1, plain_stages_left) if plain_ends_said > 0 else ceil((layers + plain_spare_slots) / plain_chunks)  # layers of a middle stage
+    plain_layers_of_first = (first_layers if first_layers > 0 else plain_full_stage_layers - plain_spare_slots / 2) if pp > 1 else layers  # layers of the first stage; one stage alone is the first
+    pipeline_unequal_first_both = layer_backward * plain_layers_of_first + layer_forward * plain_layers_of_first  # both ways on the first stage
+    plain_layers_of_last = (last_layers if last_layers > 0 else plain_full_stage_layers - plain_spare_slots / 2) if pp > 1 else 0  # layers of the last stage
+    pipeline_unequal_last_both = layer_backward * plain_layers_of_last + layer_forward * plain_layers_of_last + loss_compute  # both ways on the last stage
+    plain_layers_of_middle = plain_full_stage_layers if pp > 2 else 0  # layers of each stage between
+    pipeline_unequal_middle_both = layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle if pp > 2 else 0  # both ways on a stage between, where there is one
+    pipeline_unequal_every = pipeline_unequal_first_both + pipeline_unequal_last_both + pipeline_unequal_middle_both * (pp - 2)  # both ways on all stages
+    pipeline_unequal_heaviest = max(pipeline_unequal_first_both, pipeline_unequal_middle_both, pipeline_unequal_last_both)  # both ways on the slowest stage
+    pipeline_unequal_at_mean = pipeline_unequal_every - pipeline_unequal_heaviest  # bubble at the mean time of the other stages
+    loss_forward = head_time[0]  # of this, the head's forward pass; the loss is where backward begins
+    pipeline_unequal_all_forward_first = pipeline_unequal_every + (micro_batches - 1) * (max(layer_backward * plain_layers_of_first, layer_backward * plain_layers_of_middle if pp > 2 else 0, layer_backward * plain_layers_of_last + loss_compute - loss_forward) + max(layer_forward * plain_layers_of_first, layer_forward * plain_layers_of_middle if pp > 2 else 0, layer_forward * plain_layers_of_last + loss_forward))  # a step of GPipe without messages: the slowest stage paces each way
+    pipeline_unequal_next_to_last_draining = max(0, pipeline_unequal_last_both - layer_backward * plain_layers_of_middle, -layer_backward * plain_layers_of_middle * max(0, 0))  # wait for the last gradient, likewise
+    pipeline_unequal_next_to_last_filling = max(0, pipeline_unequal_last_both - layer_forward * plain_layers_of_middle, -layer_forward * plain_layers_of_middle * max(0, 0))  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
+    pipeline_unequal_next_to_last_own = micro_batches * (layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle)  # its own work
+    pipeline_unequal_next_to_last_alternating = pipeline_unequal_every + pipeline_unequal_next_to_last_draining + pipeline_unequal_next_to_last_filling + pipeline_unequal_next_to_last_own - pipeline_unequal_last_both - pipeline_unequal_middle_both  # with more micro-batches than stages after
+    pipeline_unequal_alternating_stages = pipeline_unequal_last_both + pipeline_unequal_middle_both * (micro_batches - 2) if micro_batches > 1 else 0  # both ways on the last m - 1 stages
+    pipeline_unequal_next_to_last_one_after_the_other = pipeline_unequal_every + max(pipeline_unequal_next_to_last_own + max(0, pipeline_unequal_last_both - pipeline_unequal_alternating_stages), layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle + pipeline_unequal_last_both + (micro_batches - 1) * max(layer_forward * plain_layers_of_middle, layer_backward * plain_layers_of_middle)) - pipeline_unequal_last_both - pipeline_unequal_middle_both  # with no more micro-batches than these and itself
+    pipeline_unequal_next_to_last_bound = pipeline_unequal_next_to_last_alternating if micro_batches > 2 else pipeline_unequal_next_to_last_one_after_the_other  # what the stage makes of the step
+    pipeline_unequal_second_draining = max(0, pipeline_unequal_every - layer_backward * plain_layers_of_middle * (pp - 2) - pipeline_unequal_first_both - pipeline_unequal_middle_both, pipeline_unequal_every - layer_backward * plain_layers_of_middle * max(pp - 3, 0) - pipeline_unequal_first_both - pipeline_unequal_last_both - pipeline_unequal_middle_both)  # wait for the last gradient, likewise
+    pipeline_unequal_second_filling = max(0, pipeline_unequal_every - layer_forward * plain_layers_of_middle * (pp - 2) - pipeline_unequal_first_both - pipeline_unequal_middle_both, pipeline_unequal_every - layer_forward * plain_layers_of_middle * max(pp - 3, 0) - pipeline_unequal_first_both - pipeline_unequal_last_both - pipeline_unequal_middle_both)  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
+    pipeline_unequal_second_own = micro_batches * (layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle)  # its own work
+    pipeline_unequal_second_alternating = pipeline_unequal_first_both + pipeline_unequal_second_draining + pipeline_unequal_second_filling + pipeline_unequal_second_own  # with more micro-batches than stages after
+    pipeline_unequal_second_one_after_the_other = pipeline_unequal_first_both + max(pipeline_unequal_second_own + max(0, pipeline_unequal_every - pipeline_unequal_alternating_stages - pipeline_unequal_first_both - pipeline_unequal_middle_both), layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle + pipeline_unequal_every + (micro_batches - 1) * max(layer_forward * plain_layers_of_middle, layer_backward * plain_layers_of_middle) - pipeline_unequal_first_both - pipeline_unequal_middle_both)  # with no more micro-batches than these and itself
+    pipeline_unequal_second_bound = pipeline_unequal_second_alternating if micro_batches > pp - 1 else pipeline_unequal_second_one_after_the_other  # what the stage makes of the step
+    pipeline_unequal_turning = min(pp - 2, max(micro_batches - 2, 1))  # stages after the first of the middle ones that alternates
+    pipeline_unequal_turning_point_draining = max(0, pipeline_unequal_last_both + pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - layer_backward * pipeline_unequal_turning * plain_layers_of_middle, pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - layer_backward * plain_layers_of_middle * max(pipeline_unequal_turning - 1, 0))  # wait for the last gradient, likewise
+    pipeline_unequal_turning_point_filling = max(0, pipeline_unequal_last_both + pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - layer_forward * pipeline_unequal_turning * plain_layers_of_middle, pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - layer_forward * plain_layers_of_middle * max(pipeline_unequal_turning - 1, 0))  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
+    pipeline_unequal_turning_point_own = micro_batches * (layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle)  # its own work
+    pipeline_unequal_turning_point_alternating = pipeline_unequal_every + pipeline_unequal_turning_point_draining + pipeline_unequal_turning_point_filling + pipeline_unequal_turning_point_own - pipeline_unequal_last_both - pipeline_unequal_middle_both * pipeline_unequal_turning  # with more micro-batches than stages after
+    pipeline_unequal_turning_point_one_after_the_other = pipeline_unequal_every + max(pipeline_unequal_turning_point_own + max(0, pipeline_unequal_last_both + pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) - pipeline_unequal_alternating_stages), layer_backward * plain_layers_of_middle + layer_forward * plain_layers_of_middle + pipeline_unequal_last_both + pipeline_unequal_middle_both * (pipeline_unequal_turning - 1) + (micro_batches - 1) * max(layer_forward * plain_layers_of_middle, layer_backward * plain_layers_of_middle)) - pipeline_unequal_last_both - pipeline_unequal_middle_both * pipeline_unequal_turning  # with no more micro-batches than these and itself
+    pipeline_unequal_turning_point_bound = pipeline_unequal_turning_point_alternating if micro_batches > pipeline_unequal_turning + 1 else pipeline_unequal_turning_point_one_after_the_other  # what the stage makes of the step
+    pipeline_unequal_between = max(pipeline_unequal_second_bound, pipeline_unequal_turning_point_bound, pipeline_unequal_next_to_last_bound) if pp > 2 else 0  # what the stages between make of it
+    pipeline_unequal_first_draining = max(0, pipeline_unequal_every - layer_backward * plain_layers_of_first * (pp - 1) - pipeline_unequal_first_both, pipeline_unequal_every - layer_backward * plain_layers_of_first * max(pp - 2, 0) - pipeline_unequal_first_both - pipeline_unequal_last_both)  # wait for the last gradient, likewise
+    pipeline_unequal_first_filling = max(0, pipeline_unequal_every - layer_forward * plain_layers_of_first * (pp - 1) - pipeline_unequal_first_both, pipeline_unequal_every - layer_forward * plain_layers_of_first * max(pp - 2, 0) - pipeline_unequal_first_both - pipeline_unequal_last_both)  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
+    pipeline_unequal_first_own = micro_batches * (layer_backward * plain_layers_of_first + layer_forward * plain_layers_of_first)  # its own work
+    pipeline_unequal_first_alternating = pipeline_unequal_first_draining + pipeline_unequal_first_filling + pipeline_unequal_first_own  # with more micro-batches than stages after
+    pipeline_unequal_first_one_after_the_other = max(pipeline_unequal_first_own + max(0, pipeline_unequal_every - pipeline_unequal_alternating_stages - pipeline_unequal_first_both), layer_backward * plain_layers_of_first + layer_forward * plain_layers_of_first + pipeline_unequal_every + (micro_batches - 1) * max(layer_forward * plain_layers_of_first, layer_backward * plain_layers_of_first) - pipeline_unequal_first_both)  # with no more micro-batches than these and itself
+    pipeline_unequal_first_bound = pipeline_unequal_first_alternating if micro_batches > pp else pipeline_unequal_first_one_after_the_other  # what the stage makes of the step
+    pipeline_unequal_last_draining = max(0, 0, -(layer_backward * plain_layers_of_last + loss_compute - loss_forward) * max(-1, 0))  # wait for the last gradient, likewise
+    pipeline_unequal_last_filling = max(0, 0, -(layer_forward * plain_layers_of_last + loss_forward) * max(-1, 0))  # wait for the first gradient, which takes turns with the forward passes of the stages after, the last apart or not
+    pipeline_unequal_last_own = micro_batches * (layer_backward * plain_layers_of_last + layer_forward * plain_layers_of_last + loss_compute)  # its own work
+    pipeline_unequal_last_alternating = pipeline_unequal_every + pipeline_unequal_last_draining + pipeline_unequal_last_filling + pipeline_unequal_last_own - pipeline_unequal_last_both  # with more micro-batches than stages after
+    pipeline_unequal_last_one_after_the_other = pipeline_unequal_every + max(pipeline_unequal_last_own + max(0, -pipeline_unequal_alternating_stages), layer_backward * plain_layers_of_last + layer_forward * plain_layers_of_last + loss_compute + (micro_batches - 1) * max(layer_forward * plain_layers_of_last + loss_forward, layer_backward * plain_layers_of_last + loss_compute - loss_forward)) - pipeline_unequal_last_both  # with no more micro-batches than these and itself
+    pipeline_unequal_last_bound = pipeline_unequal_last_alternating if micro_batches > 1 else pipeline_unequal_last_one_after_the_other  # what the stage makes of the step
+    pipeline_unequal_alternating = max(pipeline_unequal_first_bound, pipeline_unequal_between, pipeline_unequal_last_bound)  # a step of 1F1B without messages
+    pipeline_unequal_idle = (pipeline_unequal_alternating if schedule == 0 else pipeline_unequal_all_forward_first if schedule == 2 else 0) - micro_batches * pipeline_unequal_heaviest  # idle time of the slowest stage with these two schedules
+    pipeline_unequal_share = (pipeline_unequal_idle / pipeline_unequal_at_mean if pipeline_unequal_at_mean > 0 else 1) if schedule in {0, 2} else 1  # bubble of unequal stages over that at the mean time of the others; 1 for schedules without an exact form
+    pipeline_gaps_for_each = pipeline_gaps * pipeline_unequal_share / max(1, pp - 1)  # of these for each other rank, more or fewer where ranks differ
     most_layers = max(stage_layers[i_stage] for i_stage in range(3))  # layers of the fullest stage
     full_stage_time = layer_time * most_layers  # a micro-batch on the fullest stage, both ways
     head_share = 1 / weight_copies  # share of the micro-batches whose head a rank with a head has
     head_layers = head_share * sum(has_head[i_stage] * stage_layers[i_stage] for i_stage in range(3))  # layers of the stage with the head
     head_stage_time = head_layers * layer_time + head_share * last_work  # a micro-batch on the stage with the head
     slowest_stage = max(full_stage_time, head_stage_time)  # a micro-batch on the slowest stage
-    pipeline_bubble = pipeline_gaps_for_each * (all_stages - slowest_stage)  # idle time of the slowest rank: that of equal ranks, at the mean share of the others
+    pipeline_bubble = pipeline_gaps_for_each * (all_stages - slowest_stage)  # idle time of the slowest rank: that of equal ranks, at the mean share of the others where there is no exact form
     pipeline_busy = micro_batches * slowest_stage  # work of the slowest rank
     along_pp_ranks = pp_x * pp_y * pp_z  # ranks in the group
     along_pp_n = along_pp_ranks * pp_slices  # ranks in the group
@@ -1339,30 +1508,47 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     pipeline_dual_later_sends = pp / 2 - 1 if pipeline_dual_backward_first >= pipeline_dual_filling else (0 if max(pipeline_dual_forward_first, pipeline_dual_weights_alone) == pipeline_dual_filling else 1 - pp / 2)  # further messages that show where the wait is for I, or fewer where it is for W
     pipeline_dual_sends = micro_batches * (pp - 1) / pp + pipeline_dual_later_sends + 3 * pp / 2 - 3  # messages that show; not of DualPipeV
     pipeline_folded_sends = 5 * pp - 7 if schedule == 9 else 2 * (3 * pp - 1) if schedule == 10 else micro_batches * (2 * (3 - 4 / pp)) if schedule == 11 else 0  # messages that show
-    pipeline_plain_sends = 0 if schedule == 0 else micro_batches * (2 * (pp - 1)) / pp if schedule in {15, 16} else 2 * (pp - 1)  # asynchronous messages that show of schedules with whole backward passes, turns between chunks apart
+    pipeline_waited = micro_batches + pp - floor((micro_batches + pp - 2) / pp) - 2  # messages of 1F1B that show each way although they overlap: only p - i micro-batches are in flight on rank i
+    pipeline_plain_sends = 2 * pipeline_waited if schedule == 0 else micro_batches * (2 * (pp - 1)) / pp if schedule in {15, 16} else 2 * (pp - 1)  # asynchronous messages that show of schedules with whole backward passes, turns between chunks apart
     pipeline_zero_bubble_line_sends = 2 * (pp + min(max(micro_batches - 2, 0), pp - 1) - 1)  # messages of ZB-H1 that show
     pipeline_zero_bubble_sends = pipeline_zero_bubble_line_sends if schedule in {4, 6} else (pp - 1) * (2 if layer_backward - layer_weight_gradient >= 2 * layer_weight_gradient else 1) if schedule == 5 else (pp - 1) * (2 if (pp - 1) * (layer_backward - layer_weight_gradient) >= layer_weight_gradient * (micro_batches - 1) else 1) if schedule == 7 else pp * (virtual_stages - 1) + 4 * pp - 4 if schedule == 8 else 0  # messages that show
     pipeline_async_sends = pipeline_zero_bubble_sends if schedule in {4, 5, 6, 7, 8} else pipeline_folded_sends if schedule in {9, 10, 11} else pipeline_dual_sends if schedule == 12 else micro_batches * (2 * (pp - 1)) / pp + 2 * pp - 4 if schedule == 13 else pipeline_chimera_sends if schedule == 14 else pipeline_plain_sends  # asynchronous messages that show, turns between chunks apart
+    pipeline_blocking_interleaved = micro_batches * virtual_stages + pp * (virtual_stages - 1) + 2 * pp - 3  # exchanges of an interleaved pipeline that show where they do not overlap
     pipeline_blocking_sends = 2 * (pp - 1) if micro_batches <= 1 else (micro_batches + 1 if pp == 2 else 2 * micro_batches + 2 * pp - 5)  # exchanges of plain 1F1B that show: Megatron does not overlap them
     pipeline_whole_group = micro_batches if schedule == 3 else min(group_size if group_size > 0 else pp, micro_batches)  # micro-batches of a group (g); breadth-first takes all at once
     pipeline_rest = micro_batches - pipeline_whole_group * floor(micro_batches / pipeline_whole_group)  # left over for a last group
     pipeline_last_group = pipeline_rest if pipeline_rest > 0 else pipeline_whole_group  # micro-batches of the last group
     pipeline_turn_sends = pp * (virtual_stages - 1) * ((1 if pipeline_last_group <= pp else 0) + (1 if pipeline_whole_group <= pp else 0)) if schedule in {1, 3} else 0  # messages that show when a group comes back to a rank for its next chunk, on the way forth and back
-    pipeline_send_count = send_exposed_share * (pipeline_async_sends + pipeline_turn_sends) + (pipeline_blocking_sends if schedule == 0 else 0) if pp > 1 else 0  # messages that show, but for stalls
+    pipeline_send_count = ((pipeline_blocking_sends if schedule == 0 else pipeline_blocking_interleaved) if messages_block > 0 else send_exposed_share * (pipeline_async_sends + pipeline_turn_sends)) if pp > 1 else 0  # messages that show, but for stalls
     pipeline_chunk = mean_layers * (layer_forward + pipeline_backward) / virtual_stages  # forward and backward of the average chunk
     pipeline_chunk_cover = mean_layers * min(layer_forward, pipeline_backward) / virtual_stages  # the pass that has to hide a message
     pipeline_stalled_chunk = max(pipeline_chunk, along_pp_send_recv + pipeline_chunk_cover, (along_pp_send_recv * (2 * (pp - 1)) + pipeline_chunk * pp) / (2 * pp - 1))  # a chunk where a message takes longer than the pass that should hide it
-    pipeline_stalls = virtual_stages * max(0, micro_batches - pp) if schedule == 1 else 0  # chunks of a steady interleaved pipeline
+    pipeline_stalls = 0 if messages_block > 0 else (virtual_stages * max(0, micro_batches - pp) if schedule == 1 else 0)  # chunks of a steady interleaved pipeline
     pipeline_stall = pipeline_stalls * (pipeline_stalled_chunk - pipeline_chunk) if along_pp_send_recv > pipeline_chunk_cover else 0  # steady state of interleaving waiting for messages
     pipeline_sends = along_pp_send_recv * pipeline_send_count + pipeline_stall  # messages that show
     pipeline_total = pipeline_bubble + pipeline_busy + pipeline_sends  # all micro-batches through the pipeline
-    step_time = exposed_sync + optimizer + pipeline_total + step_overhead  # one optimizer step
+    host_optimizer_away = 0 if offload in {0, 3} else 1  # 1 when optimizer states are kept by the host and updated there
+    owned_parameters = heaviest_stage / optimizer_shards + heaviest_experts / expert_optimizer_shards  # weights of which a rank has the optimizer state, on the chip or with its host
+    host_weights_in = 0 if host_weights_away > 0 else element_size * host_optimizer_away * owned_parameters / host_host_per_chip  # updated weights back
+    host_exposed_in = host_optimizer_away * (host_weights_in - host_hidden_share * min(host_weights_in, forward_alone * mean_layers))  # what shows of the weights, behind the next forward
+    host_gradients_out = 0 if host_weights_away > 0 else element_size * host_optimizer_away * owned_parameters * (micro_batches if gradients_sharded > 0 else 1) / host_host_per_chip  # gradients of a step to the host
+    host_exposed_out = host_optimizer_away * (host_gradients_out - host_hidden_share * min(host_gradients_out, backward_alone * mean_layers * (micro_batches if gradients_sharded > 0 else 1)))  # what shows of the gradients: they overlap the backward passes in which they are reduced
+    host_on_drives_drive_update = host_drive_traffic * offload_chips * owned_parameters / offload_drive_bandwidth  # the least that an optimizer step takes
+    host_host_update = host_optimizer_away * max(host_update_traffic * offload_chips * owned_parameters / offload_memory_bandwidth, host_on_drives_drive_update if states_on_drives > 0 else 0)  # Adam on the host for the parts of all its chips, bound by its memory, or by its drives
+    host_exposed_update = host_exposed_in + host_exposed_out + host_host_update  # what shows of the optimizer on the host
+    accumulation_orthogonalisation = 6 * hidden_size * orthogonalisation_steps * owned_parameters * (1 - optimizer_away) / (half_peak * half_share)  # making the update of each matrix orthogonal: three products a step
+    accumulation_update = accumulation_orthogonalisation + (copy_bytes * (0 if weights_sharded > 0 else heaviest_experts + heaviest_stage) + owned_parameters * update_bytes * (1 - optimizer_away)) / accumulation_rate  # one optimizer step
+    updates = micro_batches if schedule == 15 else 1  # times that the optimizer runs in a step
+    optimizer = accumulation_update * updates  # of the optimizer in a step
+    updating = host_exposed_update + optimizer  # of the optimizer, on the chip and on the host
+    step_time = exposed_sync + pipeline_total + step_overhead + updating  # one optimizer step
     head_is_slowest = 1 if head_stage_time >= full_stage_time else 0  # 1 when the stage with the head is
     slowest_layers = head_layers if head_is_slowest > 0 else most_layers  # layers of the slowest stage
     layer_passes = micro_batches * slowest_layers  # layers that the slowest stage runs in a step
     time_matmul = layer_passes * (matmul_backward + matmul_forward)  # weight products
     time_attention = layer_passes * (attention_backward + attention_forward)  # attention
     time_elementwise = layer_passes * (accumulation_accumulation + elementwise_backward + elementwise_forward)  # norms, activations, residuals, rows sorted to experts, accumulation of gradients
+    time_host = layer_passes * (backward_compute + forward_compute - backward_work - forward_work)  # kernels that wait for the host to launch them
     time_loss = head_is_slowest * head_share * loss_compute * micro_batches  # head and loss, where the slowest stage has them
     time_recompute = layer_passes * recomputed_compute  # forward work run again
     time_tp = layer_passes * (tensor_exposed_backward + tensor_exposed_forward * (repeated_tp + 1))  # tensor-parallel traffic
@@ -1373,6 +1559,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     time_dp = exposed_sync  # gradient and weight traffic
     time_bubble = pipeline_bubble  # pipeline bubble
     time_optimizer = optimizer  # optimizer
+    time_offload = host_exposed_update + layer_passes * (host_exposed_backward + host_exposed_forward)  # copies between chip and host, and the update on the host
     time_other = step_overhead  # data, logging, clipping
     total_tp = layer_passes * (tensor_backward + tensor_forward * (repeated_tp + 1))  # tensor-parallel traffic, hidden or not
     total_cp = layer_passes * (context_backward + context_forward * (repeated_cp + 1))  # context-parallel traffic, hidden or not
@@ -1385,8 +1572,11 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     step_tokens = global_batch * sequence_length  # tokens of a step
     tokens_per_second = step_tokens / step_time  # tokens a second
     full_layers = attention_layers - sliding_layers  # layers that attend to the whole sequence
-    in_window_seen = min(window, sequence_length)  # tokens that the last query sees
-    attended_full = full_layers * sequence_length + in_window_seen * sliding_layers  # tokens attended to, added over layers, as if none were later
+    in_full_span = min(document_length, sequence_length)  # tokens that can attend to each other
+    in_full_seen = min(sequence_length, in_full_span)  # tokens that the last query of a document sees
+    in_window_span = min(document_length, sequence_length)  # tokens that can attend to each other
+    in_window_seen = min(window, in_window_span)  # tokens that the last query of a document sees
+    attended_full = full_layers * in_full_seen + in_window_seen * sliding_layers  # tokens attended to, added over layers, as if none were later
     score_size = outputs_size + queries_size  # features multiplied for each pair of tokens: query with key, weight with value
     attention_flops = 2 * attended_full * score_size  # attention of all layers in full, forward
     expert_flops = 2 * expert_layers * (expert_matrices * experts_per_token + router_matrices + shared_expert_matrices)  # router, experts taken and shared experts of all layers, forward
@@ -1403,9 +1593,10 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     training_flops = 3 * forward_flops  # forward and backward, attention in full, nothing recomputed: the model FLOPs of MFU
     model_flops = step_tokens * training_flops  # of a step, attention in full, nothing recomputed
     active_ffn_size = (dense_layers * ffn_size + expert_layers * (expert_ffn_size * experts_per_token + shared_experts * shared_ffn_size)) / layers  # features of feed-forwards and experts that a token goes through, in the mean layer
-    in_full_seen = min(sequence_length, sequence_length)  # tokens that the last query sees
-    in_full_causal_pairs = in_full_seen * (sequence_length - in_full_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
-    in_window_causal_pairs = in_window_seen * (sequence_length - in_window_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    in_full_documents = sequence_length / document_length if document_length < sequence_length else 1  # documents of a sequence
+    in_full_causal_pairs = in_full_seen * (sequence_length - in_full_documents * in_full_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
+    in_window_documents = sequence_length / document_length if document_length < sequence_length else 1  # documents of a sequence
+    in_window_causal_pairs = in_window_seen * (sequence_length - in_window_documents * in_window_seen / 2)  # query-key pairs of one head and sequence under the causal mask, half of the diagonal
     attended_causal = (full_layers * in_full_causal_pairs + in_window_causal_pairs * sliding_layers) / sequence_length  # tokens attended to, added over layers, none of them later
     attention_flops_causal = 2 * attended_causal * score_size  # attention of all layers, causal, forward
     forward_flops_causal = attention_flops_causal + matmul_flops  # one forward pass, attention causal

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from costmodel.generated import labels
-from costmodel.search.layout import CONTEXTS, DISPATCH, FOLDED, OVERLAPS, RECOMPUTE, SCHEDULES, Layout, recomputed
+from costmodel.search.layout import (
+    CONTEXTS,
+    DISPATCH,
+    DRIVES,
+    FOLDED,
+    OFFLOADS,
+    OVERLAPS,
+    RECOMPUTE,
+    SCHEDULES,
+    Layout,
+    on_drives,
+    recomputed,
+)
 
 MOST_MICRO_BATCH = 64
 MOST_CHUNKS = 16
@@ -29,11 +41,41 @@ TRIED_RECOMPUTE = ("none", "light", "selective", "full")
 """What `plan` tries of recomputation, each for less memory and more time. norms and mlp-product are halves of light, and attention
 saves next to nothing where the kernel is fused."""
 
+OFFLOADS_TO = {
+    "host": OFFLOADS,
+    "nvme": (*OFFLOADS, *(label + DRIVES for label in OFFLOADS if "optimizer" in label)),
+}
+"""What `plan --offload` tries: what hosts can keep in their memory, and with states on their drives too."""
 ZEROS = (0, 1, 2, 3)
 """ZeRO stages."""
 
 ASYNCHRONOUS = labels.SCHEDULES["asynchronous"]
 """Schedules whose gradients are those of older weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """What a layout can say of a schedule beside its name and chunks; zeros and nothing are what is usual.
+
+    `group`: micro-batches of an interleaved group. `first`, `last`: layers of the ends. `p2p`: whether messages overlap.
+    """
+
+    group: int = 0
+    first: int = 0
+    last: int = 0
+    p2p: str = ""
+
+    @classmethod
+    def of(cls, layout: Layout) -> Stages:
+        """What a layout says."""
+        return cls(layout.group, layout.first, layout.last, layout.p2p)
+
+    def messages_block(self, schedule: str) -> bool:
+        """Whether messages hold up the ranks: as said, or as Megatron runs plain 1F1B."""
+        return self.p2p == "blocking" if self.p2p else schedule == "1f1b"
+
+
+USUAL = Stages()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +89,35 @@ class Candidates:
     """Ranks that share what each of `zeros` shares; all when left out."""
     recomputes: tuple[str, ...] = TRIED_RECOMPUTE
     sequence_parallel: tuple[bool, ...] = (False, True)
-    groups: tuple[int, ...] = ()
-    """Micro-batches of an interleaved group, one a schedule; as many as stages when left out."""
+    stages: tuple[Stages, ...] = ()
+    """What else is said of the stages, one a schedule; what is usual when left out."""
     cp_types: tuple[str, ...] = CONTEXTS[:1]
     most_cp: int = 1
+    offloads: tuple[str, ...] = OFFLOADS[:1]
     experts: tuple[int, ...] = (1,)
     """Expert-parallel degrees."""
     etp: int | None = None
     """Ranks that share an expert; 1 and as many as tp are both tried where it is None."""
     ep_overlap: str = OVERLAPS[0]
     dispatch: str = DISPATCH[-1]
+
+    @property
+    def rows(self) -> list[tuple[str, int, Stages]]:
+        """The rows of the axis of schedules: label, chunks, and what else is said of the stages."""
+        said = self.stages or (USUAL,) * len(self.schedules)
+        return [(schedule, chunks, more) for (schedule, chunks), more in zip(self.schedules, said, strict=True)]
+
+    def beside(self, layout: Layout) -> Candidates:
+        """These, and the schedule of a layout with all that it says of the stages, where that is not usual."""
+        said = Stages.of(layout)
+        if said == USUAL:
+            return self
+        rows = [*self.rows, (layout.schedule, layout.virtual_stages, said)]
+        return replace(
+            self,
+            schedules=tuple((schedule, chunks) for schedule, chunks, _ in rows),
+            stages=tuple(more for _, _, more in rows),
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -68,7 +129,13 @@ class Candidates:
             len(self.recomputes),
             len(self.sequence_parallel),
             len(self.cp_types),
+            len(self.offloads),
         )
+
+    @property
+    def hosted(self) -> bool:
+        """Whether hosts may keep something."""
+        return self.offloads != OFFLOADS[:1]
 
     @property
     def limits(self) -> dict[str, int]:
@@ -92,33 +159,69 @@ class Candidates:
             "micro_batch_size": self.micro_batches,
             "schedule": [SCHEDULES.index(schedule) for schedule, _ in self.schedules],
             "virtual_stages": [chunks for _, chunks in self.schedules],
-            "group_size": self.groups or [0] * len(self.schedules),
+            "group_size": [said.group for _, _, said in self.rows],
+            **self._ends(),
+            "messages_block": [float(said.messages_block(schedule)) for schedule, _, said in self.rows],
             **_sharding(self.zeros),
             "shard_group": self.shards or [0] * len(self.zeros),
             "recompute": [RECOMPUTE.index(recomputed(recompute)[0]) for recompute in self.recomputes],
             "recompute_every": [recomputed(recompute)[1] for recompute in self.recomputes],
             "sequence_parallel": [int(on) for on in self.sequence_parallel],
             "cp_type": [CONTEXTS.index(kind) for kind in self.cp_types],
+            "offload": [OFFLOADS.index(offload.removesuffix(DRIVES)) for offload in self.offloads],
+            "states_on_drives": [float(on_drives(offload)) for offload in self.offloads],
         }
+
+    def _ends(self) -> dict[str, Sequence[float] | float]:
+        """Layers of the ends by schedule; one number where none are said, so that nothing else varies with them."""
+        if not self.stages:
+            return {"first_layers": 0.0, "last_layers": 0.0}
+        return {
+            "first_layers": [said.first for _, _, said in self.rows],
+            "last_layers": [said.last for _, _, said in self.rows],
+        }
+
+    def subset(self, kept: Iterable[Iterable[int]]) -> Candidates:
+        """The candidates of some rows of each product axis."""
+        micro_batches, schedules, sharing, recomputes, sequence, contexts, offloads = (
+            [int(i) for i in rows] for rows in kept
+        )
+        return replace(
+            self,
+            micro_batches=tuple(self.micro_batches[i] for i in micro_batches),
+            schedules=tuple(self.schedules[i] for i in schedules),
+            stages=tuple(self.stages[i] for i in schedules) if self.stages else (),
+            zeros=tuple(self.zeros[i] for i in sharing),
+            shards=tuple(self.shards[i] for i in sharing) if self.shards else (),
+            recomputes=tuple(self.recomputes[i] for i in recomputes),
+            sequence_parallel=tuple(self.sequence_parallel[i] for i in sequence),
+            cp_types=tuple(self.cp_types[i] for i in contexts),
+            offloads=tuple(self.offloads[i] for i in offloads),
+        )
 
     def layout(self, index: Sequence[int], degrees: Mapping[str, float], placement: str) -> Layout:
         """The layout at one point of the product axes, with its degrees."""
-        micro_batch, schedule, zero, recompute, sequence, context = index
+        micro_batch, schedule, zero, recompute, sequence, context, offload = index
+        label, chunks, said = self.rows[schedule]
         return Layout(
             tp=int(degrees["tp"]),
             cp=int(degrees["cp"]),
             pp=int(degrees["pp"]),
             dp=int(degrees["dp"]),
-            virtual_stages=self.schedules[schedule][1],
+            virtual_stages=chunks,
             micro_batch_size=self.micro_batches[micro_batch],
             zero=self.zeros[zero],
             shard=self.shards[zero] if self.shards else 0,
             sequence_parallel=self.sequence_parallel[sequence],
             cp_type=self.cp_types[context],
+            offload=self.offloads[offload],
             recompute=self.recomputes[recompute],
-            schedule=self.schedules[schedule][0],
+            schedule=label,
             placement=placement,
-            group=self.groups[schedule] if self.groups else 0,
+            group=said.group,
+            first=said.first,
+            last=said.last,
+            p2p=said.p2p,
             ep=int(degrees.get("ep", 1)),
             etp=int(degrees.get("etp", 1)),
             ep_overlap=self.ep_overlap,
@@ -134,6 +237,7 @@ def candidates(
     recomputes: Sequence[str] = TRIED_RECOMPUTE,
     *,
     experts: int = 1,
+    offloads: Sequence[str] = OFFLOADS[:1],
     shards: Sequence[int] = (),
 ) -> Candidates:
     """What is worth trying for a model of so many layers and a batch of so many sequences of that length, with these schedules.
@@ -145,22 +249,48 @@ def candidates(
         size for size in _powers_of_two(min(MOST_MICRO_BATCH, global_batch)) if global_batch % size == 0
     )
     chunks = [v for v in range(2, MOST_CHUNKS + 1) if layers % v == 0 or (layers + 2) % v == 0]
-    rows = (
-        (schedule, v)
+    rows = [
+        (schedule, v, USUAL)
         for schedule in schedules
         for v in (chunks if schedule in CHUNKED else (2,) if schedule in FOLDED else (1,))
-    )
+    ]
+    rows += [
+        (schedule, v, split)
+        for schedule in schedules
+        if schedule not in FOLDED
+        for v in ((2,) if schedule in CHUNKED else (1,))
+        for split in _unequal(layers, v)
+    ]
     most_cp = max(1, min(MOST_CP, sequence_length // LEAST_TOKENS))
     return Candidates(
         micro_batches,
-        tuple(rows),
+        tuple((schedule, v) for schedule, v, _ in rows),
+        stages=tuple(said for *_, said in rows) if any(said != USUAL for *_, said in rows) else (),
         zeros=(*ZEROS, *(ZEROS[-1] for _ in shards)),
         shards=(*(0 for _ in ZEROS), *shards),
         recomputes=tuple(recomputes),
         cp_types=SEARCHED_CONTEXTS if most_cp > 1 else CONTEXTS[:1],
         most_cp=most_cp,
+        offloads=tuple(offloads),
         experts=tuple(ep for ep in range(1, experts + 1) if experts % ep == 0),
     )
+
+
+def _unequal(layers: int, chunks: int) -> Iterator[Stages]:
+    """The layers of the ends for each number of stages that cannot be balanced: the last stage gets what the others leave."""
+    for pp in (size for size in _powers_of_two(LIMITS["pp"]) if size > 1):
+        if layers % (pp * chunks) == 0 or (layers + 2) % (pp * chunks) == 0:
+            continue
+        full = -(-layers // (pp * chunks)) * chunks
+        ends = layers - (pp - 2) * full
+        first = min(full, ends - chunks)
+        if chunks <= ends - first <= full and first >= chunks and (ends - first) % chunks == 0:
+            yield Stages(first=first, last=ends - first)
+
+
+def with_host(layout: Layout) -> Candidates:
+    """The layout with each thing that a host can keep in its memory, and each stage of ZeRO."""
+    return replace(only(layout), zeros=ZEROS, shards=(layout.shard,) * len(ZEROS), offloads=OFFLOADS)
 
 
 def only(layout: Layout) -> Candidates:
@@ -172,9 +302,10 @@ def only(layout: Layout) -> Candidates:
         shards=(layout.shard,),
         recomputes=(layout.recompute,),
         sequence_parallel=(layout.sequence_parallel,),
-        groups=(layout.group,),
+        stages=(Stages.of(layout),),
         cp_types=(layout.cp_type,),
         most_cp=layout.cp,
+        offloads=(layout.offload,),
         experts=(layout.ep,),
         etp=layout.etp,
         ep_overlap=layout.ep_overlap,

@@ -1,8 +1,8 @@
 """The search: every placement times every candidate, time and memory both, and the best of them.
 
-One pass over a table of placements. Legality and memory are decided on the rows of degrees and enter the time as a mask of
-zeros and infinities; the time is then reduced over the placements of each tuple of degrees, which leaves a small array to pick
-from. No layout is left out by rules of thumb.
+The rules are judged first, on degrees; points that none of them rejects are worked out in parts, each one pass over a table of
+placements. Memory is decided on the rows of degrees; the time is reduced over the placements of each tuple of degrees, which
+leaves a small array to pick from. No layout is left out by rules of thumb.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.runtime import Run, Table
 from costmodel.search.candidates import Candidates, only
 from costmodel.search.layout import Layout
+from costmodel.search.possible import Judged, Part, judged, parts, squeezed
 from costmodel.search.workload import Workload, scalar_inputs
 from costmodel.topology.frameworks import BEST
 from costmodel.topology.placements import PlacementTable, reached
@@ -31,17 +32,18 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 THREADS = 4
-PRODUCT_AXES = 6  # of the candidates; the axes inside a layer, a stage or a step are reduced by then
+SIZES = ("step_time", "allocated", "device_used")
+"""What is kept of every legal layout."""
 
 
 @dataclass(frozen=True)
 class Grid:
     """All layouts of a search, reduced over placements: arrays over the product axes of the candidates and the tuples of degrees.
 
-    `step_time` is that of the best placement, infinite where a rule is broken; it does not look at memory. `order` holds the rows
-    of the table of placements whose degrees have a legal layout, sorted by degrees, and `rows_of` numbers their tuples of degrees.
-    `broken` counts, for each rule, the layouts that broke it first. Of the layouts `searched`, time and memory of those `evaluated`
-    were worked out: the others stand on degrees that no rule lets pass.
+    `step_time` is that of the best placement; it does not look at memory. Time and memory are infinite where a rule is broken.
+    `order` holds the rows of the table of placements whose degrees have a legal layout, sorted by degrees, and `rows_of` numbers
+    their tuples of degrees. `broken` counts, for each rule, the layouts that broke it first. Of the layouts `searched`, time and
+    memory of those `evaluated` were worked out: the rules let no other pass.
     """
 
     workload: Workload
@@ -54,14 +56,15 @@ class Grid:
     allocated: Array
     device_used: Array
     legal: NDArray[np.bool_]
+    host_left: Array
     broken: dict[str, int]
     searched: int
     evaluated: int
 
     @property
     def fits(self) -> NDArray[np.bool_]:
-        """Where a layout is legal and surely fits the memory."""
-        return self.legal & (self.device_used <= self.capacity)
+        """Where a layout is legal and surely fits the memory, of the chip and of its host."""
+        return self.legal & (self.device_used <= self.capacity) & (self.host_left >= 0)
 
     @property
     def capacity(self) -> float:
@@ -142,33 +145,106 @@ def search(
     """
     import numpy as np
 
-    module = generated(workload)
     placed = reached(placement, workload.machine, limits=candidates.limits, all_levels=all_levels)
     if workload.has_experts:
         placed = placed.with_experts(candidates.experts, candidates.etp)
-    inputs = {**scalar_inputs(workload, catalog), **candidates.inputs()}
-    possible, broken = _judged(workload, placed, inputs, candidates.shape)
-    table, order, rows_of = _ordered(workload, placed, module, possible)
-    run = Run(module, table, inputs).coarse()
-    shape = (*candidates.shape, int(rows_of.max()) + 1)
-    legal = np.broadcast_to(_squeezed(run.values["legal"]) > 0, shape)
-    step_time = _least(run, rows_of, shape, progress)
-    step_time[~legal] = np.inf
+    scalars = scalar_inputs(workload, catalog)
+    found = judged(workload, placed, {**scalars, **candidates.inputs()}, candidates.shape)
+    order, rows_of, passing = _ordered(found)
+    arrays = {name: np.full((*candidates.shape, passing[0].shape[1]), np.inf) for name in SIZES}
+    legal = np.zeros((*candidates.shape, passing[0].shape[1]), bool)
+    runs = [
+        _Started(workload, placed, scalars, candidates, part, order, rows_of)
+        for part in parts(passing, np.bincount(rows_of))
+    ]
+    evaluated = sum(run.points for run in runs)
+    done = 0
+    # numpy works outside the interpreter's lock, so threads share the parts and their blocks; no two write the same points.
+    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as threads:
+        list(threads.map(lambda run: run.on_degrees(arrays, legal), runs))
+        blocks = [(run, rows) for run in runs for rows in run.blocks()]
+        for points in threads.map(lambda block: block[0].times(block[1], arrays["step_time"]), blocks):
+            done += points
+            progress(done / evaluated)
+    arrays["step_time"][~legal] = np.inf
     return Grid(
         workload=workload,
         candidates=candidates,
-        scalars=scalar_inputs(workload, catalog),
+        scalars=scalars,
         placed=placed,
         order=order,
         rows_of=rows_of,
-        step_time=step_time,
-        allocated=np.broadcast_to(_squeezed(run.values["allocated"]), shape),
-        device_used=np.broadcast_to(_squeezed(run.values["device_used"]), shape),
+        **arrays,
         legal=legal,
-        broken=broken,
+        host_left=_host_left(workload, candidates, placed, scalars, order, rows_of),
+        broken=found.broken,
         searched=int(np.prod(candidates.shape)) * len(placed),
-        evaluated=int(np.prod(candidates.shape)) * table.size,
+        evaluated=evaluated,
     )
+
+
+class _Started:
+    """One part of a search: its points worked out on degrees, then on placements block by block."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        placed: PlacementTable,
+        scalars: Mapping[str, float],
+        candidates: Candidates,
+        part: Part,
+        order: NDArray[np.int64],
+        rows_of: NDArray[np.int64],
+    ) -> None:
+        import numpy as np
+
+        module = generated(workload, candidates)
+        mine = np.isin(rows_of, part.tuples)
+        rows = order[mine]
+        self.tuples = np.searchsorted(part.tuples, rows_of[mine])
+        self.starts = np.flatnonzero(np.diff(self.tuples, prepend=-1))
+        self.part = part
+        own = candidates.subset(kept.tolist() for kept in part.kept)
+        table = Table({name: placed.columns[name][rows] for name in _columns(module, placed)})
+        self.run = Run(module, table, {**scalars, **own.inputs()})
+        self.points = int(np.prod(own.shape)) * table.size
+        self.each = int(np.prod(own.shape))
+
+    def on_degrees(self, arrays: Mapping[str, Array], legal: NDArray[np.bool_]) -> None:
+        """All levels but the last; memory and legality are decided there, and written where they belong."""
+        import numpy as np
+
+        self.run.coarse()
+        place = np.ix_(*self.part.kept, self.part.tuples)
+        shape = tuple(len(kept) for kept in (*self.part.kept, self.part.tuples))
+        where = np.broadcast_to(self._of_tuples("legal") > 0, shape)
+        legal[place] = where
+        for name in SIZES[1:]:
+            arrays[name][place] = np.where(where, np.broadcast_to(self._of_tuples(name), shape), np.inf)
+
+    def _of_tuples(self, name: str) -> Array:
+        """A quantity of degrees in the order of the part's tuples."""
+        values, level = squeezed(self.run.values[name]), self.run.module.LEVEL[name]
+        if values.shape[-1] == 1:
+            return values
+        found: Array = values.take(self.run.index(level, self.run.finest)[self.starts], axis=-1)
+        return found
+
+    def blocks(self) -> list[slice]:
+        """Rows of placements that are worked out together."""
+        return self.run.cut(self.starts.tolist())
+
+    def times(self, rows: slice, least: Array) -> int:
+        """The step time of the fastest placement of each tuple of degrees in these rows, written where it belongs."""
+        import numpy as np
+
+        inside = self.starts[(self.starts >= rows.start) & (self.starts < rows.stop)]
+        times = squeezed(self.run.block(rows)["step_time"])
+        shape = tuple(len(kept) for kept in self.part.kept)
+        whole = np.broadcast_to(times, (*shape, rows.stop - rows.start))
+        found = np.minimum.reduceat(whole, inside - rows.start, axis=-1)
+        least[np.ix_(*self.part.kept, self.part.tuples[self.tuples[inside]])] = found
+        return self.each * int(rows.stop - rows.start)
 
 
 def fastest(
@@ -181,89 +257,58 @@ def fastest(
     """The layout on the fastest of these rows of a table of placements, all of which have its degrees."""
     import numpy as np
 
-    module = generated(workload)
-    table = Table({name: placed.columns[name][rows] for name in module.LEVELS["layouts"]})
-    run = Run(module, table, {**scalars, **only(layout).inputs()}).coarse()
-    times = np.concatenate([_squeezed(out["step_time"]).ravel() for _, out in run.blocks()])
+    alone = only(layout)
+    module = generated(workload, alone)
+    table = Table({name: placed.columns[name][rows] for name in _columns(module, placed)})
+    run = Run(module, table, {**scalars, **alone.inputs()}).coarse()
+    times = np.concatenate([squeezed(out["step_time"]).ravel() for _, out in run.blocks()])
     return replace(layout, placement=str(placed.placement(int(rows[times.argmin()]))))
 
 
-def _least(run: Run, rows_of: NDArray[np.int64], shape: tuple[int, ...], progress: Callable[[float], None]) -> Array:
-    """The step time of the fastest placement of each tuple of degrees."""
+def _host_left(
+    workload: Workload,
+    candidates: Candidates,
+    placed: PlacementTable,
+    scalars: Mapping[str, float],
+    order: NDArray[np.int64],
+    rows_of: NDArray[np.int64],
+) -> Array:
+    """What is left of a host's memory, or of its drives, for each tuple of degrees; all of it where nothing is kept there."""
     import numpy as np
 
-    starts = np.flatnonzero(np.diff(rows_of, prepend=-1))
-    least = np.empty(shape)
+    from costmodel.generated import host_memory_numpy
 
-    def evaluate(rows: slice) -> int:
-        inside = starts[(starts >= rows.start) & (starts < rows.stop)] - rows.start
-        times = np.minimum.reduceat(_squeezed(run.block(rows)["step_time"]), inside, axis=-1)
-        least[..., rows_of[rows.start] : rows_of[rows.stop - 1] + 1] = times
-        return int(rows.stop - rows.start)
-
-    done = 0
-    # numpy works outside the interpreter's lock, so threads share the blocks; no two write the same tuples.
-    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as threads:
-        for rows in threads.map(evaluate, run.cut(starts.tolist())):
-            done += rows
-            progress(done / len(rows_of))
-    return least
+    if not candidates.hosted:
+        return np.zeros((1,) * (len(candidates.shape) + 1))
+    first = np.flatnonzero(np.diff(rows_of, prepend=-1))
+    degrees = Table({name: placed.columns[name][order][first] for name in workload.degrees})
+    run = Run(host_memory_numpy, degrees, {**scalars, **candidates.inputs()}).coarse()
+    left = np.empty((*candidates.shape, len(first)))
+    for rows, found in run.blocks():
+        left[..., rows] = squeezed((run.values | found)["host_left"])
+    return left
 
 
-def _judged(
-    workload: Workload, placed: PlacementTable, inputs: Mapping[str, Any], shape: tuple[int, ...]
-) -> tuple[NDArray[np.bool_], dict[str, int]]:
-    """The placements whose degrees have a legal layout, and for each rule how many layouts it was the first to reject.
+def generated(workload: Workload, candidates: Candidates) -> ModuleType:
+    """The numpy module of the training equations for the kind of machine and model, or for hosts that may keep something."""
+    kind = f"{workload.machine.fabric}_with_hosts" if candidates.hosted else workload.kind
+    return import_module(f"costmodel.generated.training_on_{kind}_numpy")
 
-    The first placement stays where none has one, so that there is a grid to speak of.
+
+def _columns(module: ModuleType, placed: PlacementTable) -> list[str]:
+    """The columns that a module takes of a table of placements, which has none of experts where the model has none."""
+    return [name for name in module.LEVELS["layouts"] if name in placed.columns]
+
+
+def _ordered(found: Judged) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[NDArray[np.bool_], ...]]:
+    """The placements whose degrees have a legal layout, those of equal degrees together; each one's number of degrees.
+
+    Beside them what passes of each product axis, for the tuples of degrees that are left.
     """
     import numpy as np
 
-    module = import_module(f"costmodel.generated.legality{'_with_experts' if workload.has_experts else ''}_numpy")
-    degrees = Table({name: placed.columns[name] for name in workload.degrees})
-    first, numbers = degrees.unique(workload.degrees)
-    run = Run(module, Table({name: values[first] for name, values in degrees.columns.items()}), inputs).coarse()
-    weight, product = np.bincount(numbers), tuple(range(PRODUCT_AXES))
-    broken = {module.MEANING[rule]: 0 for rule in rules(module)}
-    possible = np.empty(len(first), bool)
-    for rows, found in run.blocks():
-        judged = run.values | found
-        standing = np.ones((*shape, rows.stop - rows.start), bool)
-        for rule in rules(module):
-            holds = _squeezed(judged[rule]) > 0
-            failing = (standing & ~holds).sum(axis=product)
-            broken[module.MEANING[rule]] += int((failing * weight[rows]).sum())
-            standing = standing & holds
-        possible[rows] = standing.any(axis=product)
-    possible[0] |= not possible.any()
-    return possible[numbers], broken
-
-
-def generated(workload: Workload) -> ModuleType:
-    """The numpy module of the training equations for the kind of machine."""
-    return import_module(f"costmodel.generated.training_on_{workload.kind}_numpy")
-
-
-def rules(module: ModuleType) -> list[str]:
-    """The rules of legality, in the order in which the first broken one is named."""
-    return [name for name in module.MEANING if name.startswith("rule_")]
-
-
-def _ordered(
-    workload: Workload, placed: PlacementTable, module: ModuleType, kept: NDArray[np.bool_]
-) -> tuple[Table, NDArray[np.int64], NDArray[np.int64]]:
-    """The table of the placements that are kept, those of equal degrees together; their rows, and each one's number of degrees."""
-    import numpy as np
-
-    degrees = Table({name: placed.columns[name] for name in workload.degrees})
-    numbers = degrees.unique(workload.degrees)[1]
-    order = np.argsort(numbers, kind="stable")
-    order = order[kept[order]]
-    numbers = np.unique(numbers[order], return_inverse=True)[1]
-    used = module.LEVELS["layouts"]
-    return Table({name: placed.columns[name][order] for name in used}), order, numbers
-
-
-def _squeezed(values: Array) -> Array:
-    """A quantity over the product axes of the candidates and its rows; the other axes have been reduced."""
-    return values.reshape(*values.shape[:PRODUCT_AXES], values.shape[-1])
+    left = found.possible
+    order = np.argsort(found.numbers, kind="stable")
+    order = order[left[found.numbers][order]]
+    numbers = (np.cumsum(left) - 1)[found.numbers[order]]
+    return order, numbers, tuple(passes[:, left] for passes in found.passing)

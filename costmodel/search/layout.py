@@ -11,8 +11,12 @@ from dataclasses import dataclass
 from costmodel.errors import InputError, nearest
 from costmodel.generated import labels
 
-SCHEDULES, RECOMPUTE, CONTEXTS = (labels.CHOICES[name] for name in ("schedule", "recompute", "cp_type"))
+SCHEDULES, RECOMPUTE, CONTEXTS, OFFLOADS = (
+    labels.CHOICES[name] for name in ("schedule", "recompute", "cp_type", "offload")
+)
 OVERLAPS, DISPATCH = (labels.CHOICES[name] for name in ("ep_overlap", "dispatch_by"))
+DRIVES = "/nvme"
+"""What follows the label where states go on to drives."""
 FOLDED = labels.SCHEDULES["folded"]
 """Schedules that take two chunks a stage, no more and no fewer."""
 
@@ -37,6 +41,10 @@ KEYS = {
     "recompute": "none, norms, mlp-product, light (these two), attention, selective (every second product) or full; full/4 in one of 4 layers (default none)",
     "schedule": f"{', '.join(SCHEDULES)} (default 1f1b, or interleaved when v is over 1)",
     "group": "micro-batches that go through a chunk together when interleaved (default pp)",
+    "first": "layers of the first stage; the stages between share the rest (default: balanced)",
+    "last": "layers of the last stage, beside embedding and head (default: balanced)",
+    "p2p": "overlap or blocking: whether messages between stages overlap the work (default blocking for 1f1b, else overlap)",
+    "offload": f"what the host keeps: {', '.join(OFFLOADS)}; with {DRIVES} behind it states go on to its drives (default none)",
     "placement": "megatron, torchtitan, llama3, jax, jax-split or best; an order, fastest links first; or the ranks on each dimension (domain:tp8/network:dp16.pp4). Default: tp-dp-pp, or tp-cp-dp-pp when cp is over 1; best on a TPU slice",
 }
 _WORD = re.compile(r"(?P<key>[^=\s]+)=(?P<value>\S+)")
@@ -61,6 +69,13 @@ class Layout:
     cp_type: str = CONTEXTS[0]
     group: int = 0
     """0: as many as stages, which the text leaves out."""
+    first: int = 0
+    last: int = 0
+    """Layers of the first and of the last stage; 0: balanced, which the text leaves out."""
+    p2p: str = ""
+    """overlap, blocking or, which the text leaves out, as Megatron runs the schedule."""
+    offload: str = OFFLOADS[0]
+    """What the host keeps, with `DRIVES` behind it on its drives; none, which the text leaves out."""
     ep: int = 1
     etp: int = 1
     ep_overlap: str = OVERLAPS[0]
@@ -75,11 +90,13 @@ class Layout:
     def without_placement(self) -> str:
         """The text as far as it fits a column; the placement is the longest word and mostly the default."""
         group = f" group={self.group}" if self.group else ""
+        ends = "".join(f" {key}={value}" for key in ("first", "last", "p2p") if (value := getattr(self, key)))
         shard = f" shard={self.shard}" if self.shard else ""
         context = f" cp={self.cp} cp_type={self.cp_type}" if self.cp > 1 or self.cp_type != CONTEXTS[0] else ""
+        offload = f" offload={self.offload}" if self.offload != OFFLOADS[0] else ""
         return (
             f"tp={self.tp}{context}{self._experts} pp={self.pp} dp={self.dp} v={self.virtual_stages} mbs={self.micro_batch_size} zero={self.zero}{shard}"
-            f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule}{group}"
+            f" sp={int(self.sequence_parallel)} recompute={self.recompute} schedule={self.schedule}{group}{ends}{offload}"
         )
 
     @property
@@ -141,6 +158,10 @@ def parse_layout(text: str, chips: int, placement: str = "", *, experts: bool = 
         cp=cp,
         cp_type=_word(given, "cp_type", CONTEXTS, CONTEXTS[0]),
         group=_degree(given, "group", 0),
+        first=_degree(given, "first", 0),
+        last=_degree(given, "last", 0),
+        p2p=_word(given, "p2p", ("overlap", "blocking"), "") if "p2p" in given else "",
+        offload=_offload(given),
     )
 
 
@@ -184,6 +205,26 @@ def _recompute(given: dict[str, str]) -> str:
             f"layout: recompute={value} is not known; a kind other than none, and one of how many layers, such as full/2"
         )
     return f"{mode}/{int(every)}"
+
+
+def _offload(given: dict[str, str]) -> str:
+    value = given.get("offload", OFFLOADS[0])
+    parts, slash, where = value.partition("/")
+    _word({"offload": parts}, "offload", OFFLOADS, OFFLOADS[0])
+    if where not in {"", "host", DRIVES[1:]} or (slash and not where) or (where and parts == OFFLOADS[0]):
+        raise InputError(f"layout: offload={value[:40]} is not known; a label other than none, and /host or {DRIVES}")
+    return parts + (DRIVES if where == DRIVES[1:] else "")
+
+
+def parts_offloaded(offload: str) -> tuple[str, ...]:
+    """What the host keeps, part by part."""
+    label = offload.removesuffix(DRIVES)
+    return () if label == OFFLOADS[0] else tuple(label.split("+"))
+
+
+def on_drives(offload: str) -> bool:
+    """Whether states go on to the drives of the host."""
+    return offload.endswith(DRIVES)
 
 
 def recomputed(recompute: str) -> tuple[str, int]:

@@ -8,6 +8,7 @@ from itertools import combinations
 from math import log2
 from typing import TYPE_CHECKING, Any
 
+from costmodel.search.candidates import Stages
 from costmodel.search.grid import Grid
 from costmodel.search.layout import Layout, default_placement
 
@@ -23,6 +24,8 @@ class Change:
     words: str
     step_time_s: float
     device_used_bytes: float
+    kinds: int
+    """How many kinds of things are not as they were."""
 
 
 def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
@@ -34,11 +37,15 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
     distance = sum(np.abs(np.log2(degree / getattr(wanted, name))) for name, degree in degrees.items())
     along = (
         [abs(log2(size / wanted.micro_batch_size)) for size in choices.micro_batches],
-        [abs(log2(v / wanted.virtual_stages)) + (schedule != wanted.schedule) for schedule, v in choices.schedules],
+        [
+            abs(log2(v / wanted.virtual_stages)) + (schedule != wanted.schedule) + (said != Stages.of(wanted)) / 2
+            for schedule, v, said in choices.rows
+        ],
         [float(shared != (wanted.zero, wanted.shard)) for shared in choices.sharing],
         [float(recompute != wanted.recompute) for recompute in choices.recomputes],
         [float(on != wanted.sequence_parallel) for on in choices.sequence_parallel],
         [float(kind != wanted.cp_type) for kind in choices.cp_types],
+        [float(offload != wanted.offload) for offload in choices.offloads],
     )
     whole = sum(_along(costs, axis, len(along)) for axis, costs in enumerate(along)) + _along(
         distance, len(along), len(along)
@@ -74,8 +81,8 @@ def _placed(grid: Grid, index: Sequence[int]) -> Layout:
 def changes_that_fit(grid: Grid, wanted: Layout, most: int) -> list[Change]:
     """The fastest layouts that fit with the fewest kinds of changes from `wanted`, one for each choice of kinds.
 
-    A kind is the micro-batch, the schedule with its chunks, ZeRO, recomputation, or how the model is split over ranks. None when
-    nothing fits.
+    A kind is the micro-batch, the schedule with its chunks, ZeRO, recomputation, how the model is split over ranks, or what hosts
+    keep. None when nothing fits.
     """
     import numpy as np
 
@@ -87,10 +94,13 @@ def changes_that_fit(grid: Grid, wanted: Layout, most: int) -> list[Change]:
     split = split | _along([kind != wanted.cp_type for kind in choices.cp_types], 5, axes)
     kinds = (
         _along([size != wanted.micro_batch_size for size in choices.micro_batches], 0, axes),
-        _along([found != (wanted.schedule, wanted.virtual_stages) for found in choices.schedules], 1, axes),
+        _along(
+            [found != (wanted.schedule, wanted.virtual_stages, Stages.of(wanted)) for found in choices.rows], 1, axes
+        ),
         _along([shared != (wanted.zero, wanted.shard) for shared in choices.sharing], 2, axes),
         _along([recompute != wanted.recompute for recompute in choices.recomputes], 3, axes),
         split,
+        _along([offload != wanted.offload for offload in choices.offloads], 6, axes),
     )
     for few in range(1, len(kinds) + 1):
         positions = []
@@ -101,15 +111,18 @@ def changes_that_fit(grid: Grid, wanted: Layout, most: int) -> list[Change]:
             positions += grid.best(where, grid.step_time, 1)
         if positions:
             positions.sort(key=lambda index: float(grid.step_time[index]))
-            return [_change(grid, wanted, index) for index in positions[:most]]
+            return [_change(grid, wanted, index, few) for index in positions[:most]]
     return []
 
 
-def _change(grid: Grid, wanted: Layout, index: tuple[int, ...]) -> Change:
+def _change(grid: Grid, wanted: Layout, index: tuple[int, ...], kinds: int) -> Change:
     layout = grid.settled(index)
     before = wanted.without_placement.split()
-    words = [word for word in layout.without_placement.split() if word not in before]
-    return Change(layout, " ".join(words), float(grid.step_time[index]), float(grid.device_used[index]))
+    after = layout.without_placement.split()
+    words = [word for word in after if word not in before]
+    left = {word.split("=")[0] for word in before} - {word.split("=")[0] for word in after} - {"cp", "cp_type"}
+    told = words + (["without", *sorted(left)] if left else [])
+    return Change(layout, " ".join(told), float(grid.step_time[index]), float(grid.device_used[index]), kinds)
 
 
 def _along(values: Sequence[float] | NDArray[Any], axis: int, axes: int) -> NDArray[Any]:

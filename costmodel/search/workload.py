@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Literal
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Chip, Model, Number, Unknown
 from costmodel.catalog.shape import equation_inputs
-from costmodel.catalog.units import ELEMENT_BYTES
 from costmodel.errors import InputError
+from costmodel.search import precision, software
+from costmodel.search.host import host_inputs
+from costmodel.search.precision import HALF, half_of
+from costmodel.search.routing import ExpertRouting
+from costmodel.search.software import Software
 from costmodel.topology.grammar import AXES
 from costmodel.topology.groups import fabric_inputs
 from costmodel.topology.libraries import library_in_training, library_inputs
 from costmodel.topology.machine import Machine
 
-DTYPES = ("bf16", "fp16")
-"""What training is modelled in; eight bits and fewer come with the kernels of those formats."""
 EXPERT_DEGREES = ("ep", "etp")
 """The degrees of the second grid over the ranks of a stage, that of experts."""
 Overlap = Literal["perfect", "modelled", "none"]
@@ -26,29 +28,6 @@ End = Literal["low", "value", "high"]
 ENDS: dict[Overlap, End] = {"perfect": "low", "modelled": "value", "none": "high"}
 STATES = ("weight_bytes", "gradient_bytes", "optimizer_bytes", "step_extra_bytes", "loss_bytes")
 """What a recipe gives of its own; further constants in it stand for those of the training step and of its memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Routing:
-    """How tokens go to experts.
-
-    `imbalance` is the rows of the busiest rank over those of the mean one, `capacity` the same at most, beyond which tokens are
-    dropped (0: nowhere). The precisions on the way there and back are those of the training where they are empty.
-    """
-
-    imbalance: float = 1.0
-    capacity: float = 0.0
-    dispatch_dtype: str = ""
-    combine_dtype: str = ""
-
-    def inputs(self, dtype: str) -> dict[str, float]:
-        """As the equations take it, in a training of that precision."""
-        return {
-            "expert_imbalance": self.imbalance,
-            "expert_capacity": self.capacity,
-            "dispatch_bytes": ELEMENT_BYTES[self.dispatch_dtype or dtype],
-            "combine_bytes": ELEMENT_BYTES[self.combine_dtype or dtype],
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +40,12 @@ class Workload:
     global_batch: int
     dtype: str = "bf16"
     recipe: str = ""
-    routing: Routing = Routing()
+    routing: ExpertRouting = field(default_factory=ExpertRouting)
+    software: Software = field(default_factory=Software)
+    document_length: int = 0
+    """Tokens of the document that a token is in, on the mean over tokens; 0 where a sequence is one document."""
+    loss_chunks: int = 1
+    """Pieces of a micro-batch in which head and loss are computed."""
 
     @property
     def has_experts(self) -> bool:
@@ -107,14 +91,14 @@ class Workload:
 
 def default_dtype(chip: Chip) -> str:
     """The precision that a chip trains in when none is asked for: bf16, or fp16 on chips that have only that."""
-    return next((dtype for dtype in DTYPES if isinstance(chip.peak.get(dtype), Number)), DTYPES[0])
+    return next((dtype for dtype in HALF if isinstance(chip.peak.get(dtype), Number)), HALF[0])
 
 
 def default_recipe(chip: Chip, dtype: str) -> str:
     """The recipe of states where none is asked for: MaxText's on TPUs, Megatron-LM's for that precision elsewhere."""
     if chip.kind == "tpu":
         return "maxtext"
-    return "megatron-fp16" if dtype == "fp16" else "megatron-bf16"
+    return {"bf16": "megatron-bf16", "fp16": "megatron-fp16"}.get(dtype, "megatron-fp8")
 
 
 def check_model(model: Model) -> None:
@@ -142,50 +126,58 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
     time = _values(catalog.assumptions("training")) | _values(catalog.assumptions("experts"))
     if kind == "tpu":
         time |= _values(catalog.assumptions("training-tpu"))
+    code = catalog.assumptions(software.FILE)
+    formats = catalog.assumptions(precision.FILE)
     end = ENDS[overlap]
     memory = _values(catalog.assumptions(f"memory-{kind}"), end)
     recipe = _values(catalog.recipe(workload.recipe_name), end)
     for name in recipe:
         if name not in (*time, *memory, *STATES):
             raise InputError.unknown(f"constant of the recipe {workload.recipe_name}", name, (*time, *memory, *STATES))
+    chosen = workload.software.inputs(machine.chip, code, workload.dtype in HALF)
     if overlap != "modelled":
         hidden = 1.0 if overlap == "perfect" else 0.0
-        time |= {
+        chosen |= {
             "tp_hidden_share": hidden,
             "cp_hidden_share": hidden,
             "fsdp_hidden_share": hidden,
             "dp_hidden_share": hidden,
+            "host_hidden_share": hidden,
             "ep_hidden_share": hidden,
         }
     return {
+        **({} if workload.has_experts else dict.fromkeys(EXPERT_DEGREES, 1)),
         **equation_inputs(model),
-        **chip_inputs(machine.chip, workload.dtype),
+        **chip_inputs(machine.chip, workload.dtype, workload.software.attention),
+        **precision.precision_inputs(machine.chip, workload.dtype, formats),
         **fabric_inputs(machine),
+        **_values(formats),
+        **_values(code),
         **library_inputs(machine, library_in_training(machine)),
+        **host_inputs(machine, catalog),
         **time,
         **memory,
         **recipe,
-        **workload.routing.inputs(workload.dtype),
+        **chosen,
+        **workload.routing.inputs(half_of(workload.dtype)),
         "chips": machine.chips,
         "global_batch": workload.global_batch,
         "sequence_length": workload.sequence_length,
-        "element_size": ELEMENT_BYTES[workload.dtype],
+        "document_length": workload.document_length or workload.sequence_length,
+        "loss_chunks": workload.loss_chunks,
     }
 
 
-def chip_inputs(chip: Chip, dtype: str) -> dict[str, float]:
-    """What the equations need to know of a chip: peak, memory, attainable shares. Raises InputError for what is unknown."""
-    known = [name for name in DTYPES if name in chip.peak]
-    if dtype not in known:
-        raise InputError.unknown(f"training precision of {chip.name}", dtype, known)
+def chip_inputs(chip: Chip, dtype: str, attention: str = "") -> dict[str, float]:
+    """What the equations need to know of a chip: peak in 16 bits, memory, attainable shares. Raises InputError for what is unknown."""
     exponentials = chip.attainable["attention_exponentials"]
     return {
-        "peak": chip.peak[dtype].value,
+        "half_peak": chip.peak[half_of(dtype)].value,
         "memory_capacity": chip.memory_capacity.value,
         "memory_bandwidth": chip.memory_bandwidth.value,
         "memory_share": chip.attainable["kernel_memory_bandwidth"].value,
-        "matmul_share": chip.attainable["training_matmul"].value,
-        "attention_share": chip.attainable["training_attention"].value,
+        "half_share": chip.attainable["training_matmul"].value,
+        "attention_share": chip.attainable[software.attention_share(chip, attention)].value,
         "launch_gap": chip.attainable["launch"].value,
         # Where the rate of exponentials was not measured apart, the share of peak includes them.
         "exponential_rate": float("inf") if isinstance(exponentials, Unknown) else exponentials.value,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from costmodel.catalog.catalog import Catalog
@@ -15,11 +16,13 @@ from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload
 from costmodel.studies.buckets import GradientBuckets, gradient_buckets
 from costmodel.studies.economics import Failures, economics, failures, list_price
+from costmodel.studies.stages import StageMemory, stage_memory
 
 TIME_ITEMS = {
     "matmul": "weight products",
     "attention": "attention",
-    "elementwise": "norms, activations, accumulation",
+    "elementwise": "norms, activations, casts, accumulation",
+    "host": "waiting for launches",
     "loss": "head and loss",
     "recompute": "recomputation",
     "tp": "tensor-parallel traffic",
@@ -30,6 +33,7 @@ TIME_ITEMS = {
     "pp": "pipeline messages",
     "bubble": "pipeline bubble",
     "optimizer": "optimizer",
+    "offload": "copies to and from the host, update there",
     "other": "outside the model",
 }
 COMMUNICATION = ("tp", "cp", "ep", "fsdp", "dp", "pp")
@@ -71,6 +75,44 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
+class HostUse:
+    """Memory and drives of a host that a layout takes, of what there is; None where that is not known. Bytes; bytes a second.
+
+    `needed_bytes_per_s`: what a chip needs of its host so that no copy of a layer shows, forward or backward.
+    """
+
+    used_bytes: float
+    capacity_bytes: float | None
+    drives_used_bytes: float
+    drives_bytes: float | None
+    needed_bytes_per_s: float
+    left_bytes: float
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> HostUse:
+        """From the quantities of a step."""
+        known = {name: values[name] if isfinite(values[name]) else None for name in ("host_capacity", "drive_capacity")}
+        needed = max(values["host_needed_forward"], values["host_needed_backward"])
+        return cls(
+            values["host_used"],
+            known["host_capacity"],
+            values["drives_used"],
+            known["drive_capacity"],
+            needed,
+            values["host_left"],
+        )
+
+    def figures(self) -> dict[str, Scalar]:
+        """By the names of CSV and JSON."""
+        return {
+            "host_used_bytes": self.used_bytes,
+            "host_capacity_bytes": self.capacity_bytes,
+            "host_drives_used_bytes": self.drives_used_bytes,
+            "host_bandwidth_needed_bytes_per_s": self.needed_bytes_per_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """One layout: time and memory item by item, and what the run takes. Seconds, bytes, dollars, joules."""
 
@@ -79,6 +121,8 @@ class Estimate:
     chip: str
     chips: int
     layout: Layout
+    dtype: str
+    software: str
     sequence_length: int
     global_batch: int
     step_time_s: float
@@ -96,6 +140,8 @@ class Estimate:
     memory_ranges: Breakdown
     capacity_bytes: float
     margin_bytes: float
+    host: HostUse
+    stages: tuple[StageMemory, ...]
     fits: str
     tokens_per_s: float
     chip_flops_per_s: float
@@ -135,6 +181,7 @@ class Estimate:
             "cp_type": self.layout.cp_type,
             "recompute": self.layout.recompute,
             "schedule": self.layout.schedule,
+            "offload": self.layout.offload,
             "placement": self.layout.placement,
             "sequence_length": self.sequence_length,
             "global_batch_sequences": self.global_batch,
@@ -164,6 +211,7 @@ class Estimate:
             "gradient_buckets": self.buckets.figures() if self.buckets else None,
             "worst_stage": self.worst_stage,
             "worst_phase": self.worst_phase,
+            "stages": [stage.result() for stage in self.stages],
         }
 
     def items(self) -> list[dict[str, Scalar]]:
@@ -188,6 +236,7 @@ class Estimate:
             "mfu": self.mfu,
             "mfu_causal": self.mfu_causal,
             "hfu": self.hfu,
+            "dtype": self.dtype,
             "recipe": self.recipe.name,
             "allocated_bytes": self.allocated_bytes,
             "reserved_bytes": self.reserved_bytes,
@@ -195,6 +244,7 @@ class Estimate:
             **self.memory_ranges,
             "capacity_bytes": self.capacity_bytes,
             "margin_bytes": self.margin_bytes,
+            **self.host.figures(),
             "fits": self.fits,
             "train_tokens": self.train_tokens,
             "steps": self.steps,
@@ -223,6 +273,8 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         chip=machine.chip.name,
         chips=machine.chips,
         layout=layout,
+        dtype=workload.dtype,
+        software=workload.software.said(machine.chip),
         sequence_length=workload.sequence_length,
         global_batch=workload.global_batch,
         step_time_s=values["step_time"],
@@ -246,7 +298,9 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         device_used_bytes=values["device_used"],
         capacity_bytes=values["memory_capacity"],
         margin_bytes=values["margin"],
-        fits="yes" if values["margin"] >= 0 else "no" if values["overflow"] > 0 else "marginal",
+        host=HostUse.of(values),
+        stages=stage_memory(values),
+        fits=_fits(values),
         tokens_per_s=values["tokens_per_second"],
         chip_flops_per_s=values["chip_rate"],
         peak_flops_per_s=values["peak"],
@@ -263,6 +317,13 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         buckets=gradient_buckets(workload, layout, values, catalog),
         price=price,
     )
+
+
+def _fits(values: Mapping[str, Any]) -> str:
+    """The verdict: by the memory of the chip, and no where a host cannot keep what it should."""
+    if values["host_left"] < 0 or values["overflow"] > 0:
+        return "no"
+    return "yes" if values["margin"] >= 0 else "marginal"
 
 
 def _worst(values: Mapping[str, Any]) -> tuple[str, str]:

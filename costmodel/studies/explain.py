@@ -19,6 +19,7 @@ from costmodel.studies.subjects import COUNTS, FEW, OF_A_STEP, SUBJECTS, systems
 if TYPE_CHECKING:
     from costmodel.catalog.entries import Model
     from costmodel.search.layout import Layout
+    from costmodel.search.software import Software
     from costmodel.symbolic import Axis, EquationSystem
     from costmodel.symbolic.point import Point
 
@@ -54,6 +55,7 @@ def explain(
     batch: int | str | None = None,
     dtype: str | None = None,
     recipe: str | None = None,
+    software: Software | None = None,
     group: int | None = None,
     axes: str | None = None,
     stride: int = 1,
@@ -77,7 +79,8 @@ def explain(
         sequence_length: tokens of a sequence.
         batch: sequences of a step, or tokens with a suffix such as `16M`.
         dtype: of the elements.
-        recipe: of a training step, as `train` takes it.
+        recipe: of a training step, as `train` takes it; so is `software`.
+        software: see `recipe`.
         group: ranks of a collective's group; `axes`, `stride` and `library` as `collective` takes them.
         axes: see `group`.
         stride: see `group`.
@@ -119,7 +122,9 @@ def explain(
     elif subject == "model":
         found = _model_inputs(model, sequence_length, dtype, opened)
     else:
-        found = _training_inputs(model, on, layout, slices, sequence_length, batch, dtype, recipe, opened, subject)
+        found = _training_inputs(
+            model, on, layout, slices, sequence_length, batch, dtype, recipe, software, opened, subject
+        )
     kind, inputs, said, notes = found
     system, looped = _system_with(subject, name, kind)
     if values:
@@ -209,6 +214,7 @@ def _training_inputs(
     batch: int | str | None,
     dtype: str | None,
     recipe: str | None,
+    software: Software | None,
     catalog: Catalog,
     subject: str,
 ) -> _Inputs:
@@ -231,6 +237,7 @@ def _training_inputs(
         tokens=None,
         dtype=dtype,
         recipe=recipe,
+        software=software,
     )
     workload, chosen = settle(question, layout, catalog)
     said = f"{workload.model.name} on {machine.name_as_typed}"
@@ -301,7 +308,11 @@ def _model_inputs(model: Any, sequence_length: int | str | None, dtype: str | No
     shape = resolve_model(model, catalog) if isinstance(model, str) else model
     length = sequence_length or int(catalog.assumptions("workload")["sequence_length"].value)
     tokens, cached = parse_count(str(length), "sequence length"), (dtype or CACHE_DTYPE).lower()
-    inputs = equation_inputs(shape) | {"sequence_length": tokens, "cache_value_bytes": _element_bytes(cached)}
+    inputs = equation_inputs(shape) | {
+        "sequence_length": tokens,
+        "document_length": tokens,
+        "cache_value_bytes": _element_bytes(cached),
+    }
     note = f"sequences of {tokens:,} tokens, a cache in {cached}, where that matters"
     return 0, inputs, shape.name, (note,)
 

@@ -24,6 +24,7 @@ from costmodel.studies.estimate import TIME_ITEMS
 
 RANGES = "gap"
 SCALED = {
+    "matmul_share": ("matmul_share", "half_share"),
     "nic_share": (
         *("simple_nic_share", "ll128_nic_share", "ll_nic_share", "exchange_nic_share"),
         *("nic_share", "dcn_share"),

@@ -12,15 +12,20 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
+from costmodel.search.candidates import OFFLOADS_TO
 from costmodel.search.grid import Grid, search
-from costmodel.search.layout import Layout
+from costmodel.search.host import check_host
+from costmodel.search.layout import OFFLOADS, Layout
+from costmodel.search.routing import ExpertRouting
+from costmodel.search.software import Software
+from costmodel.search.splits import best_split
 from costmodel.studies.estimate import TIME_ITEMS, Estimate, estimate
 from costmodel.studies.question import Question, ask, require_legal, searched
 from costmodel.studies.ties import TIE
 from costmodel.studies.train import LEAST_GAIN, assumptions
 from costmodel.studies.training_tables import details
 from costmodel.topology.frameworks import BEST
-from costmodel.topology.machine import parse_machine
+from costmodel.topology.machine import Machine, parse_machine
 
 FRONT_STEP = 0.02
 """Along the Pareto front, a layout is shown when its step is this much slower than that of the one before."""
@@ -202,14 +207,21 @@ def plan(
     tokens: int | str | None = None,
     dtype: str | None = None,
     recipe: str | None = None,
+    software: Software | None = None,
+    routing: str | ExpertRouting | None = None,
+    document_length: int | str | None = None,
+    loss_chunks: int = 1,
     placement: str = BEST,
+    offload: str | None = None,
     top: int = 5,
     catalog: Catalog | Path | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> PlanAnswer:
     """The fastest layouts of a model on a machine; arguments as those of `train`, `top` says how many.
 
-    `placement` keeps to those that a framework of that name reaches, an order, or the one written out. `progress` is told the share of the search that is done. Raises InputError, with the nearest valid choice, for anything
+    `placement` keeps to those that a framework of that name reaches, an order, or the one written out. `offload` lets hosts keep
+    states, weights or activations in their memory (`host`), states on their drives too (`nvme`); nothing without it.
+    `progress` is told the share of the search that is done. Raises InputError, with the nearest valid choice, for anything
     that cannot be used, and when no layout at all is legal.
     """
     if not 1 <= top <= MOST_SHOWN:
@@ -225,12 +237,27 @@ def plan(
         tokens=tokens,
         dtype=dtype,
         recipe=recipe,
+        software=software,
+        routing=routing,
+        document_length=document_length,
+        loss_chunks=loss_chunks,
     )
-    question = replace(question, placement=placement)
+    question = replace(question, placement=placement, offloads=_offloads(machine, offload))
     start = perf_counter()
     grid = searched(question, opened, progress)
     seconds = perf_counter() - start
     return _answer(grid, question, opened, top, seconds)
+
+
+def _offloads(machine: Machine, where: str | None) -> tuple[str, ...]:
+    """What hosts may keep."""
+    if where is None:
+        return OFFLOADS[:1]
+    if where not in OFFLOADS_TO:
+        raise InputError.unknown("place to offload to", where, OFFLOADS_TO)
+    for offload in OFFLOADS_TO[where]:
+        check_host(machine, offload)
+    return OFFLOADS_TO[where]
 
 
 def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds: float) -> PlanAnswer:
@@ -238,7 +265,8 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
     fits = grid.fits
 
     def full(index: tuple[int, ...]) -> Estimate:
-        return estimate(grid.workload, grid.settled(index), catalog, question.train_tokens)
+        layout = best_split(grid.workload, grid.settled(index), grid.scalars)
+        return estimate(grid.workload, layout, catalog, question.train_tokens)
 
     remedy = ""
     if fits.any():
@@ -249,6 +277,8 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
         ties = 0
         remedy = _remedy(grid, question, catalog, float(grid.device_used[positions[0]]))
     best = tuple(full(index) for index in positions)
+    if fits.any():
+        best = tuple(sorted(best, key=lambda found: found.step_time_s))
     limit = best[0].step_time_s if fits.any() else 0.0
     too_big = grid.best(grid.legal & ~fits & (grid.step_time < limit), grid.step_time, 3)
     anywhere = _on_any_placement(grid, question, catalog) if fits.any() and question.placement != BEST else None
@@ -285,7 +315,7 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
 def _on_any_placement(grid: Grid, question: Question, catalog: Catalog) -> Estimate:
     """The best of the same candidates and batch over all placements."""
     wider = search(grid.workload, catalog, grid.candidates)
-    found = wider.settled(wider.best(wider.fits, wider.step_time, 1)[0])
+    found = best_split(grid.workload, wider.settled(wider.best(wider.fits, wider.step_time, 1)[0]), grid.scalars)
     return estimate(grid.workload, found, catalog, question.train_tokens)
 
 

@@ -14,7 +14,11 @@ from costmodel.errors import InputError
 from costmodel.search.batch import Batch, parse_batch
 from costmodel.search.candidates import candidates
 from costmodel.search.grid import Grid, search
-from costmodel.search.workload import Routing, Workload, check_model, default_dtype
+from costmodel.search.layout import OFFLOADS
+from costmodel.search.precision import precision_name
+from costmodel.search.routing import ExpertRouting, parse_routing
+from costmodel.search.software import Software
+from costmodel.search.workload import Workload, check_model, default_dtype
 from costmodel.topology.frameworks import BEST
 from costmodel.topology.machine import Machine
 
@@ -29,6 +33,8 @@ class Question:
     batch: Batch
     train_tokens: int
     notes: tuple[str, ...]
+    offloads: tuple[str, ...] = OFFLOADS[:1]
+    """What a search lets hosts keep."""
     placement: str = BEST
     """Which placements a search tries: all, or what a framework, an order or a placement reaches."""
 
@@ -52,7 +58,10 @@ def ask(
     tokens: int | str | None,
     dtype: str | None,
     recipe: str | None = None,
-    routing: Routing | None = None,
+    routing: str | ExpertRouting | None = None,
+    software: Software | None = None,
+    document_length: int | str | None = None,
+    loss_chunks: int = 1,
 ) -> Question:
     """Make a question definite. Raises InputError for a name, number or model that cannot be used."""
     InputError.unless(model, (str, Model), "a model is a name, a size such as '70B', or a path")
@@ -80,15 +89,30 @@ def ask(
         notes.append(f"a run of {train_tokens:,} tokens assumed (--tokens)")
     else:
         train_tokens = parse_count(str(tokens), "tokens")
-    precision = default_dtype(machine.chip) if dtype is None else dtype
+    precision = default_dtype(machine.chip) if dtype is None else precision_name(dtype)
     if recipe is not None:
         catalog.recipe(recipe)
-    return Question(
-        Workload(machine, shape, length, 1, precision, recipe or "", routing or Routing()),
-        asked,
-        train_tokens,
-        tuple(notes),
+    document = 0 if document_length is None else parse_count(str(document_length), "document length")
+    if document > length:
+        raise InputError(f"--document-length {document:,} is more than a sequence of {length:,} tokens holds")
+    InputError.unless(loss_chunks, int, "--loss-chunks is a whole number")
+    if not 1 <= loss_chunks <= length:
+        raise InputError(f"--loss-chunks {loss_chunks} is out of range: from 1 to the {length:,} tokens of a sequence")
+    if document:
+        notes.append(f"documents of {document:,} tokens packed into sequences; attention stays inside them")
+    workload = Workload(
+        machine=machine,
+        model=shape,
+        sequence_length=length,
+        global_batch=1,
+        dtype=precision,
+        recipe=recipe or "",
+        routing=parse_routing(routing) if isinstance(routing, str) else routing or ExpertRouting(),
+        software=software or Software(),
+        document_length=document,
+        loss_chunks=loss_chunks,
     )
+    return Question(workload, asked, train_tokens, tuple(notes))
 
 
 def require_legal(grid: Grid) -> None:
@@ -120,6 +144,7 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
             sequences,
             settled.sequence_length,
             experts=settled.routed_experts,
+            offloads=question.offloads,
             shards=settled.shards,
         )
         grids.append(search(settled, catalog, tried, progress, placement=question.placement))

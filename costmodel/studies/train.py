@@ -11,16 +11,21 @@ from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Table, human
 from costmodel.search.batch import counted
-from costmodel.search.candidates import ASYNCHRONOUS, TRIED, TRIED_RECOMPUTE, candidates
+from costmodel.search.candidates import ASYNCHRONOUS, TRIED, TRIED_RECOMPUTE, candidates, with_host
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
-from costmodel.search.layout import Layout, parse_layout, recomputed
+from costmodel.search.host import check_host, unknown_of_host
+from costmodel.search.layout import OFFLOADS, Layout, parse_layout, recomputed
 from costmodel.search.nearest import Change, changes_that_fit, legal_degrees, nearest_legal
 from costmodel.search.placing import on_fastest_placement, written_out
-from costmodel.search.workload import Workload
+from costmodel.search.routing import ExpertRouting
+from costmodel.search.software import Software
+from costmodel.search.splits import best_split
+from costmodel.search.workload import Workload, scalar_inputs
 from costmodel.studies.estimate import Estimate, estimate
 from costmodel.studies.gap import Gap, gap, measured_seconds
 from costmodel.studies.question import Question, ask, batches, require_legal, searched
+from costmodel.studies.stages import stages_table
 from costmodel.studies.training_tables import changes_table, comparison, details
 from costmodel.topology.frameworks import BEST
 from costmodel.topology.machine import parse_machine
@@ -35,10 +40,16 @@ LEAST_GAIN = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Faster:
-    """A given layout on the fastest placement of its degrees, and its step time."""
+    """A given layout on the fastest placement of its degrees, or with the best split of its layers, and its step time."""
 
     layout: Layout
     step_time_s: float
+
+    def split_said(self, step_time_s: float) -> str:
+        """In a sentence, beside the step time with balanced stages."""
+        longer = 100 * (step_time_s / self.step_time_s - 1)
+        best = f"first={self.layout.first} last={self.layout.last} ({human.seconds(self.step_time_s)})"
+        return f"with stages as even as they can be a step takes {longer:.1f}% longer than with {best}"
 
     def said(self, step_time_s: float) -> str:
         """In a sentence, beside the step time with the placement that was given."""
@@ -52,7 +63,8 @@ class TrainAnswer:
     """Estimates, one a model in the order asked, with what was assumed of each.
 
     `changes` are those with which a given layout that does not surely fit would, the cheapest first; None where it fits.
-    `faster` are given layouts on a placement of the same degrees that is faster; None where there is none.
+    `faster` are given layouts on a placement of the same degrees that is faster; None where there is none. `split` are given
+    layouts with other numbers of layers in the first and the last stage that are faster.
     """
 
     estimates: tuple[Estimate, ...]
@@ -60,6 +72,9 @@ class TrainAnswer:
     assumptions: tuple[str, ...]
     changes: tuple[tuple[Change, ...] | None, ...]
     faster: tuple[Faster | None, ...]
+    split: tuple[Faster | None, ...]
+    by_stage: bool = False
+    """Whether tables show what each stage holds in each phase."""
     gap: Gap | None = None
 
     @property
@@ -82,9 +97,12 @@ class TrainAnswer:
             | {
                 "notes": list(notes),
                 "changes_to_fit": _told(changes),
-                "faster_placement": faster and {"layout": str(faster.layout), "step_time_s": faster.step_time_s},
+                "faster_placement": _short(faster),
+                "faster_split": _short(split),
             }
-            for found, notes, changes, faster in zip(self.estimates, self.notes, self.changes, self.faster, strict=True)
+            for found, notes, changes, faster, split in zip(
+                self.estimates, self.notes, self.changes, self.faster, self.split, strict=True
+            )
         ]
 
     def extras(self) -> Mapping[str, object]:
@@ -98,7 +116,11 @@ class TrainAnswer:
         each = [
             table
             for found, notes, changes in zip(self.estimates, self.notes, self.changes, strict=True)
-            for table in [*details(found, notes), *changes_table(found, changes)]
+            for table in [
+                *details(found, notes),
+                *([stages_table(found.stages)] if self.by_stage else []),
+                *changes_table(found, changes),
+            ]
         ]
         beside = self.gap.tables() if self.gap is not None else []
         return [*several, *each, *beside, Table("Assumptions", notes=self.assumptions)]
@@ -115,6 +137,11 @@ def train(
     tokens: int | str | None = None,
     dtype: str | None = None,
     recipe: str | None = None,
+    software: Software | None = None,
+    routing: str | ExpertRouting | None = None,
+    document_length: int | str | None = None,
+    loss_chunks: int = 1,
+    stages: bool = False,
     measured: str | float | None = None,
     catalog: Catalog | Path | None = None,
 ) -> TrainAnswer:
@@ -129,8 +156,13 @@ def train(
         sequence_length: tokens of a sequence.
         batch: sequences of a step, or tokens with a suffix such as `16M`.
         tokens: of the whole run, for days and money.
-        dtype: bf16 or fp16.
+        dtype: of the weight products: bf16, fp16, fp8, fp8-delayed, fp8-rowwise, fp8-block, mxfp8 or nvfp4.
         recipe: what framework and optimizer store of a weight, a name in hardware/recipes such as `torchtitan-fsdp2`.
+        routing: how tokens go to experts, in words such as `imbalance=1.2 dispatch=fp8`.
+        software: the code: attention kernel, who launches kernels, what overlaps on purpose, kernels of experts.
+        document_length: tokens of the document that a token is in, on the mean over tokens, where sequences pack several.
+        loss_chunks: pieces of a micro-batch in which head and loss are computed.
+        stages: whether tables show what each stage holds in each phase.
         measured: seconds of a step of that layout, or text such as `12.3s`: what could explain the difference is told.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
 
@@ -149,7 +181,7 @@ def train(
     if took is not None and len(several) > 1:
         raise InputError("a measured step is one of a model: name one beside --measured")
     beside: Gap | None = None
-    found, notes, changes, faster = [], [], [], []
+    found, notes, changes, faster, split = [], [], [], [], []
     for model in several:
         question = ask(
             model,
@@ -160,27 +192,35 @@ def train(
             tokens=tokens,
             dtype=dtype,
             recipe=recipe,
+            software=software,
+            routing=routing,
+            document_length=document_length,
+            loss_chunks=loss_chunks,
         )
         workload, chosen = settle(question, layout, opened)
         found.append(estimate(workload, chosen, opened, question.train_tokens))
         beside = gap(took, workload, chosen, opened) if took is not None else None
         stale = (f"{chosen.schedule} takes gradients of older weights: it changes the mathematics of the training",)
         faster.append(faster_placement(workload, chosen, opened) if layout is not None else None)
+        split.append(faster_split(workload, chosen, opened) if layout is not None else None)
         notes.append(
             question.said(workload.global_batch)
             + (stale if chosen.schedule in ASYNCHRONOUS else ())
             + ((faster[-1].said(found[-1].step_time_s),) if faster[-1] else ())
+            + ((split[-1].split_said(found[-1].step_time_s),) if split[-1] else ())
         )
         short = layout is not None and found[-1].fits != "yes"
         changes.append(cheapest_changes(workload, chosen, opened) if short else None)
-    return TrainAnswer(tuple(found), tuple(notes), assumptions(found[0]), tuple(changes), tuple(faster), beside)
+    return TrainAnswer(
+        tuple(found), tuple(notes), assumptions(found[0]), tuple(changes), tuple(faster), tuple(split), stages, beside
+    )
 
 
 def settle(question: Question, layout: str | Layout | None, catalog: Catalog) -> tuple[Workload, Layout]:
     """The workload with its batch, and the layout: as given, if it keeps the rules, or the best."""
     if layout is None:
         grid = searched(question, catalog)
-        return grid.workload, best_layout(grid)
+        return grid.workload, best_split(grid.workload, best_layout(grid), grid.scalars)
     chips = question.workload.machine.chips
     unsaid = BEST if question.workload.machine.is_torus else ""
     experts = question.workload.model.experts is not None
@@ -191,6 +231,7 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
         )
     if named.chips != chips:
         raise InputError(f"the layout takes {named.chips} chips, the machine has {chips}")
+    check_host(question.workload.machine, named.offload)
     layers = question.workload.model.layers
     if recomputed(named.recompute)[1] > layers:
         raise InputError(f"layout: recompute={named.recompute} names one layer in more than the {layers} of the model")
@@ -213,6 +254,12 @@ def faster_placement(workload: Workload, layout: Layout, catalog: Catalog) -> Fa
     return Faster(best, least) if given > least * (1 + LEAST_GAIN) else None
 
 
+def faster_split(workload: Workload, layout: Layout, catalog: Catalog) -> Faster | None:
+    """The layout with the best split of its layers; None where it names one, or none is faster."""
+    best = best_split(workload, layout, scalar_inputs(workload, catalog))
+    return None if best == layout else Faster(best, evaluate(workload, best, catalog)["step_time"])
+
+
 def _judged(question: Question, layout: Layout, catalog: Catalog) -> tuple[Workload, list[str]]:
     """The workload with the batch that a layout gets, and the rules that it breaks there.
 
@@ -228,6 +275,9 @@ def _judged(question: Question, layout: Layout, catalog: Catalog) -> tuple[Workl
 
 def _nearest_legal(question: Question, workload: Workload, wanted: Layout, catalog: Catalog) -> Layout | None:
     """The legal layout nearest to `wanted` that is still legal with the batch that it gets itself."""
+    split = best_split(workload, written_out(workload, wanted, catalog), scalar_inputs(workload, catalog))
+    if split != wanted and not _judged(question, split, catalog)[1]:
+        return split
     for sequences in dict.fromkeys((workload.global_batch, *batches(question, catalog))):
         near = nearest_legal(_all_layouts(question.with_sequences(sequences), wanted, catalog), wanted)
         if near is not None and not _judged(question, near, catalog)[1]:
@@ -249,8 +299,16 @@ def _any_of(values: Sequence[int]) -> str:
 
 
 def cheapest_changes(workload: Workload, layout: Layout, catalog: Catalog) -> tuple[Change, ...]:
-    """The changes that cost least time of those with which a layout fits; none where no layout does."""
-    return tuple(changes_that_fit(_all_layouts(workload, layout, catalog), layout, MOST_CHANGES))
+    """The changes that cost least time of those with which a layout fits; none where no layout does.
+
+    They are as few as can be; letting the host keep something counts as one, where enough is known of it.
+    """
+    found = changes_that_fit(_all_layouts(workload, layout, catalog), layout, MOST_CHANGES)
+    if not unknown_of_host(workload.machine, OFFLOADS[1]):
+        found += changes_that_fit(search(workload, catalog, with_host(layout)), layout, MOST_CHANGES)
+    fewest = min((change.kinds for change in found), default=0)
+    few = {str(change.layout): change for change in found if change.kinds == fewest}
+    return tuple(sorted(few.values(), key=lambda change: change.step_time_s)[:MOST_CHANGES])
 
 
 def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog, most_cp: int = 1) -> Grid:
@@ -264,13 +322,18 @@ def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog, most_cp: 
         schedules,
         recomputes,
         experts=workload.routed_experts,
+        offloads=tuple(dict.fromkeys((OFFLOADS[0], wanted.offload))),
         shards=workload.shards,
     )
     tried = replace(tried, ep_overlap=wanted.ep_overlap, dispatch=wanted.dispatch)
     if wanted.cp > 1:
         kinds = tuple(dict.fromkeys((*tried.cp_types, wanted.cp_type)))
         tried = replace(tried, cp_types=kinds, most_cp=max(tried.most_cp, wanted.cp, most_cp))
-    return search(workload, catalog, tried)
+    return search(workload, catalog, tried.beside(wanted))
+
+
+def _short(faster: Faster | None) -> dict[str, object] | None:
+    return None if faster is None else {"layout": str(faster.layout), "step_time_s": faster.step_time_s}
 
 
 def _told(changes: Sequence[Change] | None) -> list[dict[str, object]] | None:
@@ -308,7 +371,8 @@ def assumptions(found: Estimate) -> tuple[str, ...]:
     """What every estimate of this kind takes for given, with dates."""
     price = found.price
     lines = [
-        f"bf16 or fp16 matrix products at the share of peak that training sustains ({found.chip}); see `costmodel hardware show {found.chip}`",
+        f"weight products in {found.dtype} at the share of peak that training sustains ({found.chip}); see `costmodel hardware show {found.chip}`",
+        found.software,
         found.recipe.said(),
         "step interval: all communication hidden where it can be, to none hidden; not an error bar",
         "failures, restarts and checkpoints by hardware/assumptions/reliability.yaml; goodput from the worst to the best fleets",

@@ -8,6 +8,7 @@ from costmodel.report import Table, human
 from costmodel.search.batch import counted
 from costmodel.search.nearest import Change
 from costmodel.studies.estimate import COMMUNICATION, MEMORY_ITEMS, TIME_ITEMS, Estimate
+from costmodel.studies.stages import MOMENTS
 
 SMALLEST_SHARE = 5e-4
 """Items below this share of a step are left out of the table; CSV and JSON have them."""
@@ -103,12 +104,27 @@ def memory_table(found: Estimate) -> Table:
         )
     ]
     rows.append(("capacity", human.size(whole), human.percent(1.0), ""))
+    notes = _host_notes(found)
     stage = "the only stage" if found.worst_stage == "only" else f"the {found.worst_stage} stage"
-    moment = {"loss": "at the loss", "optimizer": "in the optimizer step"}.get(
-        found.worst_phase, f"in the {found.worst_phase} pass"
-    )
+    moment = MOMENTS[found.worst_phase]
     headers = ("item", "size", "of capacity", "range")
-    return Table("Memory of a chip", headers, rows, (f"fullest on {stage}, {moment}",))
+    return Table("Memory of a chip", headers, rows, (f"fullest on {stage}, {moment}", *notes))
+
+
+def _host_notes(found: Estimate) -> list[str]:
+    """What hosts keep, of what they have, and the bandwidth that hides the copies of a layer."""
+    host, notes = found.host, []
+    if host.used_bytes > 0:
+        of = f" of {human.size(host.capacity_bytes)}" if host.capacity_bytes else ""
+        notes.append(f"a host keeps {human.size(host.used_bytes)}{of}, what is set aside included")
+    if host.drives_used_bytes > 0:
+        of = f" of {human.size(host.drives_bytes)}" if host.drives_bytes else ""
+        notes.append(f"its drives keep {human.size(host.drives_used_bytes)}{of}")
+    if host.left_bytes < 0:
+        notes.append(f"it is short by {human.size(-host.left_bytes)}")
+    if host.needed_bytes_per_s > 0:
+        notes.append(f"copies of a layer hide with {human.rate(host.needed_bytes_per_s, 'B/s')} between host and chip")
+    return notes
 
 
 def _range(found: Estimate, quantity: str) -> str:

@@ -212,11 +212,18 @@ class EquationSystem:
                 if e.symbol not in known:
                     piece.add(e)
                 continue
-            copy = replace(e, stated=e.stated.xreplace(known))
+            copy = replace(e, stated=self._picked(e.stated, known).xreplace(known))
             if copy.expression.is_Number:
                 known[e.symbol] = copy.expression
             piece.add(copy)
         return piece
+
+    def _picked(self, expression: Expression, known: Mapping[Any, Expression]) -> Expression:
+        """The expression with the formula of the label in place of every choice whose number is known."""
+        while settled := [x for x in expression.atoms(chosen) if x.args[0] in known]:
+            formulas = {x: x.options[self.labels(x.args[0])[int(known[x.args[0]])]] for x in settled}
+            expression = expression.xreplace(formulas)
+        return expression
 
     def order(self, wanted: Iterable[str] | None = None) -> list[Equation]:
         """The equations that `wanted` (default all) needs, definitions before uses.

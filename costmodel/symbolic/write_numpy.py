@@ -38,6 +38,9 @@ from costmodel.runtime import (
 '''
 
 
+MANY_AXES = 4
+
+
 class NumpyWriter(PythonWriter):
     """Writes expressions over arrays of full rank."""
 
@@ -117,6 +120,7 @@ def numpy_module(
     wanted: Iterable[str],
     order: Sequence[Axis],
     levels: Mapping[str, Sequence[str]],
+    in_blocks: Sequence[str] = (),
 ) -> str:
     """Source of the module that evaluates `wanted` on tables.
 
@@ -126,6 +130,8 @@ def numpy_module(
         wanted: the quantities to return; only what they need is written.
         order: the product axes, outermost first.
         levels: the columns of each level of rows, coarse to fine; the last holds every column in use.
+        in_blocks: levels with nearly as many rows as the last: what runs over many product axes there waits for the last, whose
+            rows are taken in blocks, so that it is never held for all rows at once.
 
     """
     names = list(wanted)
@@ -138,6 +144,10 @@ def numpy_module(
     level_of = {
         e.name: next(name for name, held in levels.items() if axes[e.name] & columns <= set(held)) for e in equations
     }
+    last, product = list(levels)[-1], {axis.name for axis in order}
+    for name, level in level_of.items():
+        if level in in_blocks and len(axes[name] & product) >= MANY_AXES:
+            level_of[name] = last
     writer = NumpyWriter(system, axes, order)
     spec: dict[str, tuple[list[str], list[str]]] = {}
     functions = []
@@ -158,10 +168,28 @@ def numpy_module(
         "LEVEL": level_of,
         "MEANING": {name: system[name].meaning for name in names},
         "INPUTS": {e.name: sorted(axes[e.name]) for e in equations if e.is_input},
+        "WIDEST": {level: _widest(level_of, level, equations, axes, writer.names) for level in spec},
         "ROWS": {axis.name: len(axis.labels) for axis in order if axis.name in _counted(equations)},
     }
     head = "\n".join(f"{name} = {value!r}" for name, value in constants.items())
     return HEADER.format(meaning=meaning) + "\n" + head + "\n\n\n" + "\n\n\n".join(functions) + "\n"
+
+
+def _widest(
+    level_of: Mapping[str, str],
+    level: str,
+    equations: Sequence[Equation],
+    axes: Mapping[str, frozenset[str]],
+    names: Sequence[str],
+) -> list[list[str]]:
+    """The product axes that single statements of a level run over, those that others do not hold too."""
+    found = {
+        frozenset().union(axes[e.name], *(axes[used] for used in e.uses)) & frozenset(names)
+        for e in equations
+        if not e.is_input and level_of[e.name] == level
+    }
+    widest = [held for held in found if not any(held < other for other in found)]
+    return sorted([name for name in names if name in held] for held in widest)
 
 
 def _counted(equations: Sequence[Equation]) -> set[str]:

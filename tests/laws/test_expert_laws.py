@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from costmodel.catalog.counts import parameter_counts
 from costmodel.equations.axes import DISPATCH, EXPERT_OVERLAP, INNER_AXES, MATMUL
 from costmodel.equations.evaluation import STEPS, reported
+from costmodel.errors import InputError
 from costmodel.runtime import call
-from costmodel.search.workload import Routing
+from costmodel.search.routing import ExpertRouting, parse_routing
 from costmodel.studies.estimate import TIME_ITEMS
 from costmodel.symbolic import compile_math
 from tests.equations.training.drawn import cases, decoder, divisors, mixture, on
@@ -80,11 +81,11 @@ def test_all_ranks_together_hold_every_weight_as_often_as_it_is_copied(case):
 @few
 @given(mixtures(), st.floats(1, 4))
 def test_a_busier_rank_takes_longer_and_keeps_more(case, imbalance):
-    skewed = case.on(routing=Routing(imbalance=imbalance))()
+    skewed = case.on(routing=ExpertRouting(imbalance=imbalance))()
     even = case()
     assert skewed["step_time"] >= even["step_time"] * (1 - EXACT)
     assert skewed["allocated"] >= even["allocated"] * (1 - EXACT)
-    dropped = case.on(routing=Routing(imbalance=imbalance, capacity=1))()
+    dropped = case.on(routing=ExpertRouting(imbalance=imbalance, capacity=1))()
     assert dropped["step_time"] == pytest.approx(even["step_time"], rel=EXACT)
 
 
@@ -101,7 +102,7 @@ def test_what_shows_of_the_exchanges_lies_between_nothing_and_all(case):
 @few
 @given(mixtures())
 def test_eight_bits_on_the_way_there_take_no_longer(case):
-    narrow = case.on(routing=Routing(dispatch_dtype="fp8"))()
+    narrow = case.on(routing=ExpertRouting(dispatch_dtype="fp8"))()
     assert narrow["total_ep"] <= case()["total_ep"] * (1 + EXACT)
 
 
@@ -117,7 +118,10 @@ def test_one_expert_is_a_dense_feed_forward_but_for_the_router(layout):
         "sorted_token_bytes": 0,
         "expert_traffic_factor": dense.inputs["elementwise_traffic_factor"],
     }
-    found, wanted = one(**plain, router_bytes=0, row_copies=0, fused_row_copies=0), dense()
+    kept = dict.fromkeys(
+        ("router_bytes", "row_copies", "fused_row_copies", "weighing_copies", "grouped_workspace_bytes"), 0
+    )
+    found, wanted = one(**plain, **kept), dense()
     router = 1024 * 1
     layers = max(wanted["stage_layers"])
     assert max(found["stage_experts"]) + max(found["stage_parameters"]) - layers * router == max(
@@ -167,8 +171,23 @@ def test_dispatch_of_deepseek_v3_by_expert_and_node():
     """4,096 tokens to 8 of 256 experts on 64 ranks in 8 nodes, at most 4 of them: at one byte a feature 231 MB to experts, of
     which seven in eight leave the node; by node 3.18 copies leave instead of 7."""
     case = on("deepseek-v3", "h800-cluster:1024", "tp=1 pp=1 dp=1024 ep=64", 4096, 1024)
-    found = case.on(routing=Routing(dispatch_dtype="fp8"))()
+    found = case.on(routing=ExpertRouting(dispatch_dtype="fp8"))()
     sent = 4096 * 8 * 7168
     assert found["tokens_there_sent_routed_per_expert"] == pytest.approx(sent * 63 / 64)
     assert found["tokens_there_sent_routed_per_expert_off_node"] == pytest.approx(sent * 7 / 8)
     assert found["tokens_there_sent_routed_per_node_off_node"] / (4096 * 7168) == pytest.approx(3.18, abs=0.01)
+
+
+def test_routing_in_words():
+    assert parse_routing("imbalance=1.5 capacity=1.25 dispatch=fp8") == ExpertRouting(1.5, 1.25, "fp8")
+    assert parse_routing("") == ExpertRouting()
+    for text, said in {
+        "imbalance": "not key=value",
+        "imbalanced=2": "did you mean imbalance",
+        "imbalance=0.5": "from 1 to 1000",
+        "imbalance=nan": "from 1 to 1000",
+        "dispatch=fp9": "fp8",
+        "capacity=2 capacity=3": "twice",
+    }.items():
+        with pytest.raises(InputError, match=said):
+            parse_routing(text)

@@ -155,7 +155,8 @@ def test_31_sequence_parallelism_keeps_fewer_activations(case):
 def test_33_the_bubble_share_shrinks_as_micro_batches_grow(case, times):
     more = case.on(global_batch=case.workload.global_batch * times)
     few_batches, many = case(), more()
-    assert many["time_bubble"] == few_batches["time_bubble"]
+    if few_batches["micro_batches"] > case.layout.pp or not few_batches["spare_slots"]:
+        assert many["time_bubble"] == pytest.approx(few_batches["time_bubble"], rel=ROUNDING)
     assert many["time_bubble"] / many["step_time"] < few_batches["time_bubble"] / few_batches["step_time"]
     assert many["step_time"] <= times * few_batches["step_time"]
 

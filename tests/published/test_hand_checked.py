@@ -238,7 +238,9 @@ def test_70b_shared_by_eight_and_8b_run_again():
 
 def test_what_a_layer_of_deepseek_v3_keeps_of_its_feed_forward():
     """369,664 bytes a token: the second norm's 28,672, the router's 1,024, of each of 8 experts two copies and 6 f, the shared 12,288."""
-    found = on("deepseek-v3", "h800-cluster:1024", "ep=64", 4096, 1024)(row_copies=2, router_bytes=4)
+    found = on("deepseek-v3", "h800-cluster:1024", "ep=64", 4096, 1024)(
+        row_copies=2, fused_row_copies=2, router_bytes=4
+    )
     kept = {name: found[f"kept_{name}"] / 4096 for name in ("rows", "features", "router")}
     assert kept == {"rows": 8 * 4 * 7168, "features": 8 * 6 * 2048, "router": 1024}
     assert found["kept_outside"] / 4096 / 2 == 28_672

@@ -1,5 +1,6 @@
 """What "How To Scale Your Model" prints about parameters, FLOPs and KV caches, from the equations with its own numbers."""
 
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def quantities(case: dict[str, Any]) -> dict[str, float]:
         if "model" in case
         else DENSE | WINDOWS | case["shape"]
     )
-    inputs = {"sequence_length": 1, "cache_value_bytes": 1} | given | case.get("workload", {})
+    inputs = {"sequence_length": 1, "document_length": inf, "cache_value_bytes": 1} | given | case.get("workload", {})
     return flops(**{name: inputs[name] for name in FLOP_INPUTS}) | cache(
         **{name: inputs[name] for name in CACHE_INPUTS}
     )

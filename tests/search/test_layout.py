@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from costmodel.errors import InputError
-from costmodel.search.layout import CONTEXTS, KEYS, RECOMPUTE, SCHEDULES, Layout, parse_layout
+from costmodel.search.layout import CONTEXTS, KEYS, OFFLOADS, RECOMPUTE, SCHEDULES, Layout, parse_layout
 
 degrees = st.integers(1, 64)
 layouts = st.builds(
@@ -24,6 +24,10 @@ layouts = st.builds(
     recompute=st.sampled_from((*RECOMPUTE, "full/2", "light/16")),
     schedule=st.sampled_from(SCHEDULES),
     group=st.integers(0, 64),
+    first=st.integers(0, 8),
+    last=st.integers(0, 8),
+    p2p=st.sampled_from(("", "overlap", "blocking")),
+    offload=st.sampled_from((*OFFLOADS, "optimizer/nvme", "optimizer+weights/nvme")),
     placement=st.sampled_from(("tp-dp-pp", "tp-pp-dp", "domain:tp8/network:dp16.pp4", "x:tp4.dp4/y:dp20/z:dp28")),
 )
 
@@ -78,6 +82,10 @@ def test_defaults_are_those_that_the_keys_tell():
         ("sp=yes", "sp=yes is not known; choose from 0, 1"),
         ("recompute=selectiv", "did you mean selective?"),
         ("recompute=ful/2", "did you mean full?"),
+        ("offload=optimiser", "did you mean optimizer?"),
+        ("offload=optimizer/ssd", "a label other than none, and /host or /nvme"),
+        ("offload=none/nvme", "a label other than none"),
+        ("offload=optimizer/", "a label other than none"),
         ("recompute=none/2", "recompute=none/2 is not known; a kind other than none"),
         ("recompute=full/1", "recompute=full/1 is not known"),
         ("recompute=full/", "recompute=full/ is not known"),
@@ -126,7 +134,9 @@ def test_a_remedy_for_degrees_that_do_not_multiply_out_does(chips, tp, cp, pp, d
         assert tp * cp * pp * dp == chips
 
 
+EVERY = "cp=2 ep=2 ep_overlap=shared dispatch=rank group=2 shard=2 first=3 last=2 p2p=overlap offload=optimizer/nvme"
+
+
 def test_every_key_is_described():
-    every = "cp=2 group=2 shard=2 ep=2 ep_overlap=shared dispatch=rank"
-    assert set(KEYS) == {word.split("=")[0] for word in str(parse_layout(every, 2)).split()}
+    assert set(KEYS) == {word.split("=")[0] for word in str(parse_layout(EVERY, 2)).split()}
     assert min(map(len, KEYS.values())) > 10

@@ -9,6 +9,7 @@ from costmodel.catalog.resolve import resolve_model
 from costmodel.equations.training_on_switches import OnSwitches
 from costmodel.equations.training_on_torus import OnTorus
 from costmodel.errors import InputError
+from costmodel.search.precision import precision_inputs
 from costmodel.search.workload import Workload, check_model, chip_inputs, default_dtype, scalar_inputs
 from costmodel.topology.placements import members
 from tests.equations.training.drawn import CATALOG, decoder, machine, on
@@ -39,10 +40,10 @@ def test_every_input_of_the_equations_is_given(on_machine):
 
 def test_overlap_is_all_what_is_modelled_or_nothing():
     workload = Workload(machine("dgx-h100:64"), decoder(), 4096, 64)
-    shares = ("tp_hidden_share", "cp_hidden_share", "fsdp_hidden_share", "dp_hidden_share", "ep_hidden_share")
+    shares = tuple(f"{kind}_hidden_share" for kind in ("tp", "cp", "fsdp", "dp", "ep", "host"))
     found = {overlap: scalar_inputs(workload, CATALOG, overlap) for overlap in ("perfect", "modelled", "none")}
-    assert [found["perfect"][share] for share in shares] == [1] * 5
-    assert [found["none"][share] for share in shares] == [0] * 5
+    assert [found["perfect"][share] for share in shares] == [1] * 6
+    assert [found["none"][share] for share in shares] == [0] * 6
     assert all(0 < found["modelled"][share] <= 1 for share in shares)
     differing = {name for name in found["none"] if found["none"][name] != found["perfect"][name]}
     ranged = {
@@ -61,10 +62,11 @@ def test_precision_is_bf16_where_a_chip_has_it():
 
 
 def test_a_precision_that_a_chip_lacks_is_refused():
+    formats = CATALOG.assumptions("precisions")
     with pytest.raises(InputError, match=r"training precision of v100-sxm2 'bf16'.*fp16"):
-        chip_inputs(CATALOG.chip("v100-sxm2"), "bf16")
-    with pytest.raises(InputError, match="training precision of h100-sxm 'fp8'"):
-        chip_inputs(CATALOG.chip("h100-sxm"), "fp8")
+        precision_inputs(CATALOG.chip("v100-sxm2"), "bf16", formats)
+    with pytest.raises(InputError, match="training precision of h100-sxm 'mxfp8'"):
+        precision_inputs(CATALOG.chip("h100-sxm"), "mxfp8", formats)
 
 
 def test_what_nobody_publishes_is_asked_for():

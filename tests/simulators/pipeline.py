@@ -188,7 +188,25 @@ def run_blocking(
     with the receive from the same neighbour in between. A message moves once both sides have called.
     """
     devices = len(forward)
-    programs = [_blocking_program(device, devices, micro_batches) for device in range(devices)]
+    return _exchange([_blocking_program(d, devices, micro_batches) for d in range(devices)], forward, backward, message)
+
+
+def run_blocking_interleaved(
+    micro_batches: int, chunks: int, forward: Sequence[Fraction], backward: Sequence[Fraction], message: Fraction
+) -> Fraction:
+    """The same of an interleaved schedule, seconds by device of one chunk: one exchange after each pass, or pair of passes."""
+    devices = len(forward)
+    programs = [_blocking_interleaved(d, devices, micro_batches, chunks) for d in range(devices)]
+    return _exchange(programs, forward, backward, message)
+
+
+def _exchange(
+    programs: Sequence[list[str | list[tuple[str, int, int]]]],
+    forward: Sequence[Fraction],
+    backward: Sequence[Fraction],
+    message: Fraction,
+) -> Fraction:
+    devices = len(programs)
     called: dict[tuple[str, int, int], list[Fraction]] = {}
     clock = [Fraction(0)] * devices
     position = [0] * devices
@@ -213,6 +231,49 @@ def run_blocking(
         if before == (position, posted):
             raise DeadlockError
     return max(clock)
+
+
+def _blocking_interleaved(
+    device: int, devices: int, micro_batches: int, chunks: int
+) -> list[str | list[tuple[str, int, int]]]:
+    """As `_blocking_program`; the gradient for the first backward pass is received with the last exchange of the warm-up."""
+    forth, back = in_groups(micro_batches, chunks, min(devices, micro_batches))
+    passes, stages = len(forth), devices * chunks
+    ahead = min(2 * (devices - 1 - device) + (chunks - 1) * min(devices, micro_batches), passes)
+
+    def stage(chunk: int) -> int:
+        return chunk * devices + device
+
+    def crossing(direction: str, order: Sequence[tuple[int, int]], k: int, behind: int) -> list[tuple[str, int, int]]:
+        """The message of the k-th pass over the boundary in front of its stage (`behind` 0) or behind it (1)."""
+        if not 0 <= k < passes:
+            return []
+        boundary = stage(order[k][0]) + behind
+        return [(direction, boundary, order[k][1])] if 0 < boundary < stages else []
+
+    program: list[str | list[tuple[str, int, int]]] = []
+
+    def call(*messages: list[tuple[str, int, int]]) -> None:
+        if wanted := [message for several in messages for message in several]:
+            program.append(wanted)
+
+    call(crossing(FORWARD, forth, 0, 0))
+    for k in range(ahead):
+        program.append(FORWARD)
+        first_gradient = crossing(BACKWARD, back, 0, 1) if k == ahead - 1 else []
+        call(crossing(FORWARD, forth, k, 1), crossing(FORWARD, forth, k + 1, 0), first_gradient)
+    for k in range(passes - ahead):
+        program += [FORWARD, BACKWARD]
+        call(
+            crossing(FORWARD, forth, ahead + k, 1),
+            crossing(BACKWARD, back, k, 0),
+            crossing(FORWARD, forth, ahead + k + 1, 0),
+            crossing(BACKWARD, back, k + 1, 1),
+        )
+    for k in range(passes - ahead, passes):
+        program.append(BACKWARD)
+        call(crossing(BACKWARD, back, k, 0), crossing(BACKWARD, back, k + 1, 1))
+    return program
 
 
 def _blocking_program(device: int, devices: int, micro_batches: int) -> list[str | list[tuple[str, int, int]]]:

@@ -93,14 +93,14 @@ class OptimizerTraffic(Chapter):
     accumulation_bytes = given(bytes_, "a local weight and micro-batch: the sum of gradients", owner="assumption")
 
     hidden_size = given(count, "width of the model (D)", owner="model")
-    peak = given(flop_per_second, "dense peak of the chip at this precision", owner="chip")
-    matmul_share = given(count, "share of peak that training's matrix products attain", owner="chip")
+    half_peak = given(flop_per_second, "dense peak of the chip in 16 bits", owner="chip")
+    half_share = given(count, "share of it that large products sustain in training", owner="chip")
     orthogonalisation_steps = given(count, "Newton-Schulz steps of the optimizer, 0 for most", owner="assumption")
 
     rate = equation(bytes_per_second, memory_share * memory_bandwidth, "attained")
     orthogonalisation = equation(
         seconds,
-        orthogonalisation_steps * 6 * FLOP * hidden_size * owned_parameters / (peak * matmul_share),
+        orthogonalisation_steps * 6 * FLOP * hidden_size * owned_parameters / (half_peak * half_share),
         "making the update of each matrix orthogonal: three products a step",
         source="Jordan et al. 2024",
         approximate="as if all matrices were square, which takes the most, and came together at no cost",

@@ -21,7 +21,17 @@ class ExpertTraffic(Chapter):
     activation_bytes_backward = given(bytes_, "the same, backward")
     expert_traffic_factor = given(count, "measured traffic over that of perfectly fused kernels", owner="assumption")
 
-    rate = equation(bytes_per_second, memory_share * memory_bandwidth / expert_traffic_factor, "of fused bytes")
+    expert_path_factor = given(
+        count,
+        "time of sorting, casts and exchanges of experts over that of separate kernels; 1 where they are separate",
+        owner="assumption",
+    )
+
+    rate = equation(
+        bytes_per_second,
+        memory_share * memory_bandwidth / (expert_traffic_factor * expert_path_factor),
+        "of fused bytes",
+    )
     sorting = equation(
         seconds,
         (rows_on_rank / etp * row_bytes + routed_tokens * sorted_token_bytes) * expert_width / rate,

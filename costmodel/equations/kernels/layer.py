@@ -4,6 +4,7 @@ from costmodel.equations.axes import MATMUL, PART
 from costmodel.equations.kernels.attention import Attention
 from costmodel.equations.kernels.elementwise import Elementwise, LossTraffic
 from costmodel.equations.kernels.expert_traffic import ExpertTraffic
+from costmodel.equations.kernels.host import HostLaunches, smooth_largest
 from costmodel.equations.kernels.matmul import LayerMatmuls, WeightMatmuls
 from costmodel.equations.model.flops import Windows
 from costmodel.equations.parallelism.layout import Layout
@@ -76,7 +77,14 @@ class LayerCompute(Chapter):
     between = part(Elementwise, ffn_size=layout.mean_ffn_size)
     routed = part(ExpertTraffic)
     head = part(
-        WeightMatmuls, tokens=tokens, features_in=layout.hidden_size, features_out=layout.vocabulary_on_rank, groups=1
+        WeightMatmuls,
+        tokens=tokens,
+        features_in=layout.hidden_size,
+        features_out=layout.vocabulary_on_rank,
+        groups=1,
+        operand_size=layout.element_size,
+        peak=products.half_peak,
+        matmul_share=products.half_share,
     )
     softmax = part(LossTraffic, tokens=tokens, vocabulary_on_rank=layout.vocabulary_on_rank)
 
@@ -109,9 +117,13 @@ class LayerCompute(Chapter):
         "of this, what a context-parallel rank does with its own keys",
     )
     elementwise_forward = equation(
-        seconds, between.forward + routed.forward, "traffic between the products, and of rows to experts, forward"
+        seconds,
+        between.forward + routed.forward + products.casts_forward,
+        "traffic between the products, of rows to experts, and of casts, forward",
     )
-    elementwise_backward = equation(seconds, between.backward + routed.backward, "the same, backward")
+    elementwise_backward = equation(
+        seconds, between.backward + routed.backward + products.casts_backward, "the same, backward"
+    )
     shared_forward = equation(
         seconds,
         row(row(products.product_time, PART, "forward"), MATMUL, "shared_in")
@@ -119,7 +131,14 @@ class LayerCompute(Chapter):
         "products of the shared experts of a layer that has them, forward",
     )
     shared_backward = equation(seconds, 2 * shared_forward, "the same, backward: two products for each")
-    forward_compute = equation(seconds, matmul_forward + attention_forward + elementwise_forward, "a layer, forward")
+    launching = part(HostLaunches, shared=True)
+    forward_work = equation(seconds, matmul_forward + attention_forward + elementwise_forward, "kernels of a layer")
+    backward_work = equation(seconds, matmul_backward + attention_backward + elementwise_backward, "the same, backward")
+    forward_compute = equation(
+        seconds,
+        smooth_largest(forward_work, launching.host_forward),
+        "a layer, forward: its kernels, or the host that launches them where that takes longer",
+    )
     recomputed_products = equation(
         count,
         rows(
@@ -169,9 +188,12 @@ class LayerCompute(Chapter):
     )
     backward_compute = equation(
         seconds,
-        matmul_backward + attention_backward + elementwise_backward,
+        smooth_largest(backward_work, launching.host_backward),
         "a layer, backward, what is run again apart",
     )
     loss_compute = equation(
         seconds, total(head.time, PART) + softmax.time, "head and loss, forward and backward, of a micro-batch"
+    )
+    loss_forward = equation(
+        seconds, row(head.time, PART, "forward"), "of this, the head's forward pass; the loss is where backward begins"
     )

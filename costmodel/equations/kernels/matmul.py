@@ -1,6 +1,7 @@
 """Matrix products on one chip: three parameters a chip (share of peak, share of memory bandwidth, launch)."""
 
 from costmodel.equations.axes import MATMUL, PART
+from costmodel.equations.kernels.alignment import misalignment
 from costmodel.equations.parallelism.experts import ExpertLoad
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.symbolic import (
@@ -19,6 +20,7 @@ from costmodel.symbolic import (
     rows,
     seconds,
     select,
+    total,
 )
 
 
@@ -33,15 +35,26 @@ class Matmul(Chapter):
     K = given(count, "features summed over")
     groups = given(count, "products of this shape in one kernel: those of a rank's experts, else 1")
     element_size = given(bytes_, "an element of activations and weights in compute", owner="workload")
-    peak = given(flop_per_second, "dense peak of the chip at this precision", owner="chip")
-    matmul_share = given(count, "share of the peak that large products sustain in training", owner="chip")
+    operand_size = given(bytes_, "an element of the operands; the result has that of the activations")
+    peak = given(flop_per_second, "dense peak of the chip at the precision of the operands")
+    matmul_share = given(count, "share of the peak that large products sustain in training")
     memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
     memory_share = given(count, "share of the memory bandwidth that kernels attain", owner="chip")
     launch_gap = given(seconds, "between two kernels", owner="chip")
 
     work = equation(flop, groups * 2 * M * N * K * FLOP, "a multiplication and an addition for each term")
-    traffic = equation(bytes_, groups * (M * K + K * N + M * N) * element_size, "both operands and the result")
-    compute_time = equation(seconds, work / (matmul_share * peak), "on the matrix units")
+    traffic = equation(
+        bytes_, groups * ((M * K + K * N) * operand_size + M * N * element_size), "both operands and the result"
+    )
+    misalignment_slope = given(count, "time more for each halving below 64 of what divides N and K", owner="assumption")
+    short_vector_factor = given(count, "time for each halving below 16 bytes", owner="assumption")
+    misaligned = equation(
+        count,
+        misalignment(N, K, misalignment_slope, short_vector_factor),
+        "how much longer the product takes than one of even sizes",
+        source="runs of BLOOM's layout search with heads and widths of odd sizes",
+    )
+    compute_time = equation(seconds, misaligned * work / (matmul_share * peak), "on the matrix units")
     memory_time = equation(seconds, traffic / (memory_share * memory_bandwidth), "through memory")
     time = equation(
         seconds,
@@ -177,7 +190,77 @@ class LayerMatmuls(Chapter):
         ),
         "matrices of this shape in one kernel",
     )
-    product = part(
-        WeightMatmuls, tokens=product_rows, features_in=features_in, features_out=features_out, groups=matrices
+    half_peak = given(flop_per_second, "dense peak of the chip in 16 bits", owner="chip")
+    half_share = given(count, "share of it that large products sustain in training", owner="chip")
+    element_size = layout.element_size
+    peak = given(flop_per_second, "dense peak of the chip at the precision of the weight products", owner="chip")
+    matmul_share = given(count, "share of it that large products sustain in training", owner="chip")
+    product_share = given(
+        count, "share of peak of this kind of product over that of the best at its precision", owner="workload"
     )
-    taken = equation(seconds, present * product.time, "by each in the average layer")
+    operand_bytes = given(bytes_, "an element that enters a weight product", owner="workload")
+    expert_product_factor = given(
+        count, "measured time of grouped products over that of one large product", owner="assumption"
+    )
+    expert_path_factor = given(
+        count,
+        "time of sorting, casts and exchanges of experts over that of separate kernels; 1 where they are separate",
+        owner="assumption",
+    )
+    routed = equation(
+        count,
+        rows(MATMUL, dict.fromkeys(MATMUL.labels, 0) | {"expert_in": 1, "expert_out": 1}),
+        "1 for products of routed experts",
+    )
+    low = equation(
+        count,
+        rows(MATMUL, dict.fromkeys(MATMUL.labels, 1) | {"router": 0}),
+        "1 for products at the precision of the training, 0 for those that stay in 16 bits",
+        source="Micikevicius et al. 2022, arXiv 2209.05433; DeepSeek-V3 technical report 2024, section 3.3.1",
+    )
+    product = part(
+        WeightMatmuls,
+        tokens=product_rows,
+        features_in=features_in,
+        features_out=features_out,
+        groups=matrices,
+        operand_size=select(low > 0, operand_bytes, element_size),
+        peak=select(low > 0, peak, half_peak),
+        matmul_share=select(low > 0, matmul_share * product_share, half_share),
+    )
+    taken = equation(
+        seconds,
+        present * select(routed > 0, expert_product_factor, 1) * product.time,
+        "by each in the average layer",
+    )
+
+    # Casts
+    cast_bytes = given(
+        bytes_,
+        "of an element cast for a weight product: read, its scale found, written; 0 in 16 bits",
+        owner="workload",
+    )
+    cast_traffic_factor = given(count, "measured traffic over that of perfectly fused kernels", owner="assumption")
+    cast_rate = equation(
+        bytes_per_second,
+        product.memory_share * product.memory_bandwidth / cast_traffic_factor,
+        "of the bytes of perfectly fused casts",
+    )
+    casts = equation(
+        count,
+        present * low * select(routed > 0, expert_path_factor, 1),
+        "of each product, in the time of separate ones",
+    )
+    cast_elements = equation(count, casts * matrices * product_rows * features_in, "inputs of each product, cast once")
+    cast_gradients = equation(
+        count, casts * matrices * product_rows * features_out, "gradients of its results, cast once"
+    )
+    casts_forward = equation(
+        seconds,
+        total(cast_elements, MATMUL) * cast_bytes / cast_rate,
+        "casts of the average layer, forward",
+        approximate="the weights, cast once a step, are left out",
+    )
+    casts_backward = equation(
+        seconds, total(cast_gradients, MATMUL) * cast_bytes / cast_rate, "casts of the average layer, backward"
+    )

@@ -3,7 +3,7 @@
 Conventions, as in "How To Scale Your Model" (part 4) and PaLM (arXiv 2204.02311, appendix B): a weight that multiplies
 costs two FLOPs a token forward and four backward; looking up the embedding costs nothing; norms, activations, softmax
 and the recurrence of hybrid layers are not counted. Attention is counted in full (every token attends to the whole
-sequence) and causal (to those before it: half of that), both within the sliding window of the layers that have one.
+sequence) and causal (to those before it: half of that), both within the sliding window of the layers that have one and within a document.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Windows(Chapter):
     in_window = part(CausalMask)
     attended_full = equation(
         count,
-        full_layers * sequence_length + sliding_layers * in_window.seen,
+        full_layers * in_full.seen + sliding_layers * in_window.seen,
         "tokens attended to, added over layers, as if none were later",
         source="Chowdhery et al. 2022, arXiv 2204.02311, appendix B",
     )

@@ -95,11 +95,18 @@ class ExpertParallel(Chapter):
     forward_compute = given(seconds, "of a layer and micro-batch")
     backward_compute = given(seconds, "of a layer and micro-batch")
     hidden_share = given(count, "share that really hides of what can", owner="assumption")
+    expert_path_factor = given(
+        count,
+        "time of sorting, casts and exchanges of experts over that of separate kernels; 1 where they are separate",
+        owner="assumption",
+    )
 
-    exchange_forward = equation(seconds, expert_share * (dispatch + combine), "there and back, of the average layer")
+    exchange_forward = equation(
+        seconds, expert_share * expert_path_factor * (dispatch + combine), "there and back, of the average layer"
+    )
     exchange_backward = equation(
         seconds,
-        expert_share * 2 * combine,
+        expert_share * expert_path_factor * 2 * combine,
         "gradients take both ways at the precision of the way back",
         source="DeepSeek-V3 technical report 2024, section 3.3",
     )
@@ -135,27 +142,42 @@ class KeptExperts(Chapter):
     dispatch_by = choice(DISPATCH, "of what a token is sent one copy to")
     router_bytes = given(bytes_, "a token and expert: logits and probabilities of the router", owner="assumption")
     row_copies = given(
-        count, "copies of a row that are kept, sent to each expert: sent, received, sorted and back", owner="assumption"
+        count,
+        "copies of a row that are kept where each expert is sent one: what its first product reads",
+        owner="assumption",
     )
     fused_row_copies = given(count, "the same where sending and sorting are one kernel", owner="assumption")
+    weighing_copies = given(
+        count,
+        "further copies of a plain activation's output, where the router's weight multiplies it in a kernel of its own",
+        owner="assumption",
+    )
 
     copies = equation(
         count,
         choose(dispatch_by, {"expert": row_copies, "rank": fused_row_copies, "node": fused_row_copies}),
         "copies of a row that are kept",
-        source="exact allocator readings of Megatron-core with the all-to-all and the fused dispatcher",
+        source="Megatron-core's token dispatchers: exchanges and sorting keep indices, no rows",
     )
     kept_rows = equation(
-        bytes_, load.rows_on_rank / grid.etp * copies * grid.expert_width * element_size, "rows on their way"
+        bytes_,
+        load.rows_on_rank * copies * grid.expert_width * element_size,
+        "inputs of experts, whole on each of the ranks that share one's features",
+    )
+    kept_weighed = equation(
+        bytes_,
+        load.rows_on_rank * (1 - grid.gated_ffn) * weighing_copies * grid.expert_ffn_size / grid.etp * element_size,
+        "outputs of plain activations before the router's weight",
+        source="Megatron-core: the weighted SwiGLU is one kernel, the weighted GELU is not",
     )
     kept_features = equation(
         bytes_,
-        load.rows_on_rank * (2 + grid.gated_ffn) * grid.expert_ffn_size / grid.etp * element_size,
-        "inputs and output of the activation of routed experts",
+        load.rows_on_rank * (2 + grid.gated_ffn) * grid.expert_ffn_size / grid.etp * element_size + kept_weighed,
+        "inputs and output of the activation of routed experts, before and after the router's weight",
     )
     kept_products = equation(
         bytes_,
-        load.rows_on_rank * grid.expert_ffn_size / grid.etp * element_size,
+        load.rows_on_rank * grid.expert_ffn_size / grid.etp * element_size + kept_weighed,
         "of this, the output of the activation",
     )
     kept_router = equation(bytes_, load.routed_tokens * grid.experts * router_bytes, "logits and probabilities")

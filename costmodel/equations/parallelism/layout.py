@@ -11,6 +11,7 @@ from costmodel.symbolic import (
     choose,
     count,
     divides,
+    either,
     equation,
     given,
     largest,
@@ -22,6 +23,64 @@ from costmodel.symbolic import (
 )
 
 
+class Balance(Chapter):
+    """How many layers each kind of stage has: as said, or as even as they can be.
+
+    A count of layers that the chunks do not divide, but two more would, gives up one layer at each end, where embedding and head
+    take its place.
+    """
+
+    layers = given(count, "layers (L)", owner="model")
+    pp = given(count, "pipeline stages")
+    virtual_stages = given(count, "chunks of layers on a rank (v)", SCHEDULE, owner="layout")
+    first_layers = given(count, "layers of the first stage; 0: as balance has it", SCHEDULE, owner="layout")
+    last_layers = given(count, "layers of the last stage; 0: as balance has it", SCHEDULE, owner="layout")
+    folded = given(count, "1 where the pipeline comes back to its first rank")
+
+    chunks = equation(count, pp * virtual_stages, "chunks of layers in the pipeline")
+    ends_said = equation(count, first_layers + last_layers, "layers of the ends that are said")
+    spare_slots = equation(
+        count,
+        select(either(divides(chunks, layers), ends_said > 0), 0, 2),
+        "slots of the pipeline that hold the embedding and the head in place of a layer",
+        source="Megatron-LM: account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split",
+    )
+    stages_left = equation(
+        count,
+        pp - select(first_layers > 0, 1, 0) - select(last_layers > 0, 1, 0),
+        "stages that share the other layers",
+        source="Megatron-LM: --decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers",
+    )
+    full_stage_layers = equation(
+        count,
+        select(
+            ends_said > 0,
+            (layers - ends_said) / largest(1, stages_left),
+            ceil_divide(layers + spare_slots, chunks) * virtual_stages,
+        ),
+        "layers of a middle stage",
+    )
+    layers_of_first = equation(
+        count,
+        select(
+            pp > 1,
+            select(first_layers > 0, first_layers, full_stage_layers - (1 + folded) * spare_slots / 2),
+            layers,
+        ),
+        "layers of the first stage; one stage alone is the first",
+    )
+    layers_of_middle = equation(count, select(pp > 2, full_stage_layers, 0), "layers of each stage between")
+    layers_of_last = equation(
+        count,
+        select(
+            pp > 1,
+            select(last_layers > 0, last_layers, full_stage_layers - (1 - folded) * spare_slots / 2),
+            0,
+        ),
+        "layers of the last stage",
+    )
+
+
 class Layout(Chapter):
     """Degrees of parallelism, micro-batch, schedule, sharding and recomputation, and the model on a rank under them."""
 
@@ -31,6 +90,9 @@ class Layout(Chapter):
     schedule = choice(SCHEDULES, "pipeline schedule", SCHEDULE)
     virtual_stages = given(count, "chunks of layers on a rank (v)", SCHEDULE, owner="layout")
     group_size = given(count, "micro-batches that go through a chunk together; 0: pp", SCHEDULE, owner="layout")
+    messages_block = given(
+        count, "1 where messages hold up the ranks that exchange them, 0 where they overlap", SCHEDULE, owner="layout"
+    )
     optimizer_sharded = given(count, "1 when data-parallel ranks share the optimizer states", SHARDING, owner="layout")
     gradients_sharded = given(count, "1 when they share the gradients", SHARDING, owner="layout")
     weights_sharded = given(count, "1 when they share the weights", SHARDING, owner="layout")
@@ -50,7 +112,7 @@ class Layout(Chapter):
     element_size = given(bytes_, "an element of activations and weights in compute", owner="workload")
     model = grid
     layers, hidden_size, vocabulary = model.layers, model.hidden_size, model.vocabulary
-    tied_embeddings = model.tied_embeddings
+    tied_embeddings, embedding_norm = model.tied_embeddings, model.embedding_norm
     vocabulary_multiple = given(count, "the padded vocabulary is a multiple of this times tp", owner="assumption")
 
     # The batch
@@ -115,27 +177,12 @@ class Layout(Chapter):
         count, select(pp > 1, largest(folded, weight_copies - 1), 1), "1 where embedding and head are on one rank"
     )
 
-    # The layers of a stage. A count of layers that the chunks do not divide, but two more would, gives up one layer at
-    # each end, where embedding and head take its place.
-    chunks = equation(count, pp * virtual_stages, "chunks of layers in the pipeline")
-    spare_slots = equation(
-        count,
-        select(divides(chunks, layers), 0, 2),
-        "slots of the pipeline that hold the embedding and the head in place of a layer",
-        source="Megatron-LM: account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split",
-    )
-    full_stage_layers = equation(
-        count, ceil_divide(layers + spare_slots, chunks) * virtual_stages, "layers of a middle stage"
-    )
+    balance = part(Balance, shared=True)
     stage_layers = equation(
         count,
         rows(
             STAGE,
-            {
-                "first": select(pp > 1, full_stage_layers - (1 + folded) * spare_slots / 2, layers),
-                "middle": select(pp > 2, full_stage_layers, 0),
-                "last": select(pp > 1, full_stage_layers - (1 - folded) * spare_slots / 2, 0),
-            },
+            {"first": balance.layers_of_first, "middle": balance.layers_of_middle, "last": balance.layers_of_last},
         ),
         "layers that a micro-batch meets on each kind of rank; one rank alone is the first",
     )

@@ -1,6 +1,7 @@
 """The rules that a layout must keep, each an equation that is 1 where the rule holds."""
 
 from costmodel.equations.parallelism.layout import Layout
+from costmodel.equations.parallelism.offloaded import Offloaded
 from costmodel.equations.parallelism.pipeline import Groups
 from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED, TWO_WAY, by_schedule
 from costmodel.symbolic import (
@@ -12,6 +13,7 @@ from costmodel.symbolic import (
     either,
     equal,
     equation,
+    given,
     holds,
     part,
     select,
@@ -28,6 +30,8 @@ class Legality(Chapter):
     u = layout.ulysses_ranks
     m, v = layout.micro_batches, layout.virtual_stages
     groups = part(Groups, shared=True, pp=pp, micro_batches=m)
+    away = part(Offloaded, shared=True)
+    orthogonalisation_steps = given(count, "Newton-Schulz steps of the optimizer, 0 for most", owner="assumption")
 
     rule_heads = equation(count, holds(divides(tp, heads)), "tp divides the query heads")
     rule_kv_heads = equation(
@@ -38,8 +42,8 @@ class Legality(Chapter):
     rule_ffn = equation(count, holds(divides(tp, ffn_size)), "tp divides the feed-forward width")
     rule_layers = equation(
         count,
-        holds(divides(layout.chunks, layout.layers + layout.spare_slots)),
-        "pp times v divides the layers, or the layers and two",
+        holds(either(layout.ends_said > 0, divides(layout.chunks, layout.layers + layout.spare_slots))),
+        "pp times v divides the layers, or the layers and two, where first and last do not say otherwise",
     )
     rule_depth = equation(count, holds(layout.full_stage_layers > layout.spare_slots / 2), "every stage holds a layer")
     rule_batch = equation(
@@ -49,6 +53,52 @@ class Legality(Chapter):
         count,
         by_schedule(layout.schedule, {CHUNKED: holds(v > 1), FOLDED: holds(equal(v, 2))}, others=holds(equal(v, 1))),
         f"interleaving ({', '.join(CHUNKED)}) needs several chunks, {', '.join(FOLDED)} need v=2, others v=1",
+    )
+    rule_ends = equation(
+        count,
+        holds(
+            either(
+                layout.ends_said <= 0,
+                both(
+                    pp > 1,
+                    divides(v, layout.first_layers),
+                    divides(v, layout.last_layers),
+                    divides(v, layout.full_stage_layers),
+                    equal(layout.full_stage_layers * layout.stages_left, layout.layers - layout.ends_said),
+                    either(layout.full_stage_layers > 0, equal(layout.stages_left, 0)),
+                    by_schedule(layout.schedule, {(*FOLDED, *TWO_WAY): 0}, others=1) > 0,
+                ),
+            )
+        ),
+        "first and last leave each of the other stages as many layers, which v divides as it does them, and are not for "
+        f"{', '.join((*FOLDED, *TWO_WAY))}",
+        source="Megatron-LM: --decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers",
+    )
+    rule_messages = equation(
+        count,
+        select(
+            layout.messages_block > 0,
+            by_schedule(layout.schedule, {("1f1b", "interleaved"): 1}, others=0),
+            1,
+        ),
+        "p2p=blocking is for 1f1b and interleaved",
+    )
+    rule_offload = equation(
+        count,
+        holds(
+            both(
+                either(away.weights_away <= 0, layout.weights_sharded > 0, layout.replicas <= 1),
+                either(away.states_on_drives <= 0, away.optimizer_away > 0),
+                either(away.optimizer_away <= 0, orthogonalisation_steps <= 0),
+                either(
+                    away.optimizer_away + away.activations_away <= 0,
+                    by_schedule(layout.schedule, {ASYNCHRONOUS: 0}, others=1) > 0,
+                ),
+            )
+        ),
+        "the host keeps weights with zero=3 or a single replica, states of optimizers that its processors can run (not Muon's), "
+        f"and nothing with {' and '.join(ASYNCHRONOUS)}; its drives keep states",
+        source="DeepSpeed: offload_param needs stage 3",
     )
     rule_stages = equation(
         count,
@@ -190,6 +240,9 @@ class Legality(Chapter):
             rule_depth,
             rule_batch,
             rule_chunks,
+            rule_ends,
+            rule_messages,
+            rule_offload,
             rule_stages,
             rule_groups,
             rule_filled,

@@ -3,6 +3,7 @@
 from costmodel.equations.axes import SCHEDULE
 from costmodel.equations.parallelism.bidirectional import Chimera, DualPipe
 from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, SCHEDULES, by_schedule
+from costmodel.equations.parallelism.unequal import UnequalEnds
 from costmodel.equations.parallelism.zero_bubble import Folded, ZeroBubble
 from costmodel.symbolic import (
     Chapter,
@@ -48,8 +49,8 @@ class Groups(Chapter):
 class Pipeline(Chapter):
     """Every schedule, over stages that may differ.
 
-    A step lasts m times the slowest rank's share, and the bubble: what the pipeline takes to fill and drain, at the mean share of
-    the other ranks.
+    A step lasts m times the slowest rank's share, and the bubble: what the pipeline takes to fill and drain, exactly for 1F1B and
+    GPipe, for the others at the mean share of the other ranks.
     """
 
     groups = part(Groups, shared=True)
@@ -62,6 +63,9 @@ class Pipeline(Chapter):
     input_gradient = given(seconds, "gradient of the layer's inputs")
     weight_gradient = given(seconds, "gradient of the layer's weights")
     send = given(seconds, "one message between neighbouring stages (c)")
+    messages_block = given(
+        count, "1 where messages hold up the ranks that exchange them, 0 where they overlap", SCHEDULE, owner="layout"
+    )
     send_exposed_share = given(count, "share of asynchronous messages that shows", owner="assumption")
 
     backward = equation(seconds, input_gradient + weight_gradient, "backward of a micro-batch in a layer")
@@ -70,6 +74,7 @@ class Pipeline(Chapter):
     dual = part(DualPipe, p=pp, m=micro_batches, pair=forward + backward)
     dual_v = part(DualPipe, p=2 * pp, m=2 * micro_batches, pair=forward + backward)
     chimera = part(Chimera)
+    unequal = part(UnequalEnds)
 
     busy = equation(seconds, micro_batches * slowest, "work of the slowest rank")
     plain_gaps = equation(
@@ -107,14 +112,19 @@ class Pipeline(Chapter):
         "micro-batches that a rank could do while it waits",
         approximate="what FSDP shows counts for F, I and W alike",
     )
-    gaps_for_each = equation(count, gaps / largest(1, pp - 1), "of these for each other rank")
+    gaps_for_each = equation(
+        count,
+        unequal.share * gaps / largest(1, pp - 1),
+        "of these for each other rank, more or fewer where ranks differ",
+    )
     bubble = equation(
         seconds,
         gaps_for_each * (all_stages - slowest),
-        "idle time of the slowest rank: that of equal ranks, at the mean share of the others",
+        "idle time of the slowest rank: that of equal ranks, at the mean share of the others where there is no exact form",
         source="an event simulator for unequal stages",
-        approximate="exact for equal stages, and 1F1B and interleaving with a heavy last one; where both ends are light high by "
-        "2 % of a step on average, with a heavy first stage by 7 %; within 25 %",
+        approximate="exact for equal stages, for GPipe, for 1F1B unless the first stage is the heaviest and the last the lightest, "
+        "and for interleaving with a heavy last stage; of other schedules with light ends high by 2 % of a step on average, "
+        "with a heavy first stage by 7 %; within 25 %. What FSDP shows counts for all stages alike",
     )
     blocking_sends = equation(
         count,
@@ -127,11 +137,23 @@ class Pipeline(Chapter):
         source="an event simulator with rendezvous exchanges",
         valid="a message is shorter than the forward and the backward of a stage",
     )
+    blocking_interleaved = equation(
+        count,
+        micro_batches * virtual_stages + 2 * (pp - 1) + (virtual_stages - 1) * pp - 1,
+        "exchanges of an interleaved pipeline that show where they do not overlap",
+        source="an event simulator with rendezvous exchanges",
+    )
+    waited = equation(
+        count,
+        micro_batches + pp - 2 - floor_divide(micro_batches + pp - 2, pp),
+        "messages of 1F1B that show each way although they overlap: only p - i micro-batches are in flight on rank i",
+        source="an event simulator",
+    )
     plain_sends = equation(
         count,
         by_schedule(
             schedule,
-            {"1f1b": 0, ASYNCHRONOUS: 2 * (pp - 1) * micro_batches / pp},
+            {"1f1b": 2 * waited, ASYNCHRONOUS: 2 * (pp - 1) * micro_batches / pp},
             others=2 * (pp - 1),
         ),
         "asynchronous messages that show of schedules with whole backward passes, turns between chunks apart",
@@ -171,7 +193,11 @@ class Pipeline(Chapter):
         count,
         select(
             pp > 1,
-            send_exposed_share * (async_sends + turn_sends) + by_schedule(schedule, {"1f1b": blocking_sends}, others=0),
+            select(
+                messages_block > 0,
+                by_schedule(schedule, {"1f1b": blocking_sends}, others=blocking_interleaved),
+                send_exposed_share * (async_sends + turn_sends),
+            ),
             0,
         ),
         "messages that show, but for stalls",
@@ -189,7 +215,11 @@ class Pipeline(Chapter):
     )
     stalls = equation(
         count,
-        by_schedule(schedule, {"interleaved": largest(0, micro_batches - pp) * virtual_stages}, others=0),
+        select(
+            messages_block > 0,
+            0,
+            by_schedule(schedule, {"interleaved": largest(0, micro_batches - pp) * virtual_stages}, others=0),
+        ),
         "chunks of a steady interleaved pipeline",
     )
     stall = equation(

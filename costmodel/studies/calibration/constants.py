@@ -139,12 +139,13 @@ def of_links(machine: Machine, *, by_library: bool) -> list[Constant]:
 
 
 def of_training(chip: Chip) -> list[Constant]:
-    """What the kernels of a training step sustain on a chip."""
-    keys = {"share of peak in training": ("training_matmul", "training_attention"), **_MEMORY}
-    return [constant for name, members in keys.items() if (constant := _of_chip(name, chip, members)).members]
-
-
-_MEMORY = {"share of memory bandwidth": ("kernel_memory_bandwidth",)}
+    """What the kernels of a training step sustain on a chip: all their shares of peak together, and that of its memory."""
+    sustained = [key for key in chip.attainable if key.startswith("training_")]
+    found = [
+        _of_chip("share of peak in training", chip, sustained),
+        _of_chip("share of memory bandwidth", chip, ["kernel_memory_bandwidth"]),
+    ]
+    return [constant for constant in found if constant.members]
 
 
 def _of_chip(name: str, chip: Chip, keys: Iterable[str]) -> Constant:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Cluster
 from costmodel.errors import InputError
+from costmodel.search.evaluate import evaluate
 from costmodel.studies.calibration.cases import Case, Kind
 from costmodel.studies.calibration.constants import Constant, Values, machine_at, of_links, of_training
 from costmodel.studies.validation import runs
@@ -72,7 +72,7 @@ def kind(
     notes = (f"{len(left)} rows are left out: {'; '.join(left[:MOST_REASONS])}{more}",) if left else ()
 
     def predict(values: Values) -> list[float]:
-        return [_time(step, preparing, values) for step in steps]
+        return [_time(step, preparing.catalog, values) for step in steps]
 
     largest = max((step.prepared.workload.machine for step in steps), key=lambda one: one.chips)
     constants = [*of_training(largest.chip), *([] if network_known else _network(largest))]
@@ -98,8 +98,7 @@ def _step(run: PublishedRun | Unread, preparing: Preparing) -> _Step | str:
     return _Step(prepared, measured) if measured else "no step time is stated, and none follows from the FLOPs"
 
 
-def _time(step: _Step, preparing: Preparing, values: Values) -> float:
+def _time(step: _Step, catalog: Catalog, values: Values) -> float:
     prepared = step.prepared
     workload = replace(prepared.workload, machine=machine_at(prepared.workload.machine, values))
-    found: Mapping[str, Any] = preparing.evaluate(prepared.run, workload, prepared.layout)
-    return float(found["step_time"])
+    return float(evaluate(workload, prepared.layout, catalog)["step_time"])

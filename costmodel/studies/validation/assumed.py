@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from costmodel.search.software import OVERLAPS, Software
 from costmodel.studies.validation.runs import PublishedRun
 
 ASSUMPTIONS_FILE = "published-runs"
@@ -74,7 +75,15 @@ ASSUMED = (
     ),
     Assumption("slice", "the standard one with that many chips", "what is scheduled when a number is asked for"),
     Assumption("vocabulary", "51,200 entries", "GPT-2's, padded"),
+    Assumption(
+        "states",
+        "those of the framework; of Moonlight, DeepSeek and Qwen3 with experts in Megatron-Bridge those of its precision-aware optimizer",
+        "its recipes of these models say so, Moonlight's and DeepSeek's with moments in bf16",
+    ),
 )
+
+NEWER_EXPERT_KERNELS = r"container 26\.(0[6-9]|1)|container 2[7-9]\."
+"""Releases of Megatron-Bridge whose layers of experts are a few fused kernels."""
 
 RECIPES = (
     (r"torchtitan", "torchtitan-fsdp2"),
@@ -86,13 +95,23 @@ RECIPES = (
 )
 """The recipe of states by framework, the first that matches; others have that of Megatron-LM for their precision."""
 
+MODEL_RECIPES = (
+    (r"megatron-bridge", r"^(moonlight|deepseek)", "megatron-precision-aware-bf16-moments"),
+    (r"megatron-bridge", r"^qwen3-.*-a\d", "megatron-precision-aware"),
+)
+"""The recipe of states by framework and model, before those by framework."""
+
 
 def recipe(run: PublishedRun, dtype: str) -> str | None:
     """The recipe for what a framework stores; None for Megatron-LM's, the default on GPUs."""
-    name = next((name for pattern, name in RECIPES if re.search(pattern, run.framework, re.IGNORECASE)), None)
+    framework = run.framework.lower()
+    for pattern, model, own in MODEL_RECIPES:
+        if re.search(pattern, framework) and re.search(model, run.model):
+            return own
+    name = next((name for pattern, name in RECIPES if re.search(pattern, framework)), None)
     if name == "deepspeed":
         return "deepspeed-zero1-fp16" if dtype == "fp16" else "deepspeed-bf16"
-    if name == "torchtitan-fsdp2" and "torchtitan" in run.framework.lower():
+    if name == "torchtitan-fsdp2" and "torchtitan" in framework:
         if (run.tp or 1) > 1:
             return "torchtitan-fsdp2-loss-parallel"
         # The loss is compiled in code of 2025 on: nothing tells it in a row but chips that were not there before.
@@ -106,6 +125,27 @@ _PLAIN_MEGATRON = re.compile(r"^megatron-lm(?!.*nemo)", re.IGNORECASE)
 def unfused(run: PublishedRun) -> bool:
     """Whether the attention writes its scores to memory."""
     return run.attention == "naive" or (not run.attention and _PLAIN_MEGATRON.search(run.framework) is not None)
+
+
+def software(run: PublishedRun) -> Software:
+    """The code of a run: what its row states, else what that framework does."""
+    before = "before-2023" in run.traits
+    overlap = [word for word in OVERLAPS if f"{word}-overlap" in run.traits]
+    if not before and "dp-not-overlapped" not in run.traits:
+        overlap.append("dp")
+    release = re.search(NEWER_EXPERT_KERNELS, run.framework)
+    return Software(
+        attention="unfused"
+        if unfused(run)
+        else "flash-2"
+        if run.attention == "flash-2" or re.search(r"llm-foundry", run.framework, re.IGNORECASE)
+        else "fused",
+        dropout=dropout(run),
+        launches="graphs" if "cuda-graphs" in run.traits else "compiled" if "compiled" in run.traits else "",
+        overlap=tuple(overlap),
+        experts="fused" if release else "",
+        reduction="" if before or "reduces-fp32" in run.traits else "bf16",
+    )
 
 
 def dropout(run: PublishedRun) -> bool:

@@ -15,6 +15,7 @@ from costmodel.search.evaluate import inputs, math_module
 from costmodel.search.layout import Layout, parse_layout
 from costmodel.search.workload import Workload
 from costmodel.studies.question import ask
+from costmodel.studies.validation import megatron_experts
 from costmodel.studies.validation.machines import Place
 from costmodel.studies.validation.outcome import Outcome
 from costmodel.studies.validation.prepared import Preparing
@@ -59,7 +60,7 @@ COLUMNS = {
     "norm": "normalization",
     "vocabulary": "vocab-size",
     "vocabulary_multiple": "make-vocab-size-divisible-by",
-    "experts": "num-experts",
+    **megatron_experts.COLUMNS,
     "recomputation": "recompute-granularity",
     "recomputed_modules": "recompute-modules",
     "attention_dropout": "attention-dropout",
@@ -141,7 +142,7 @@ def _both(row: Row, name: str, left_out: str, preparing: Preparing) -> Iterator[
     reason, found, strategy = "", {}, ""
     try:
         reading = _reading(row, preparing)
-        strategy = "+".join(axis for axis in ("tp", "cp", "pp", "dp") if getattr(reading.layout, axis) > 1)
+        strategy = "+".join(axis for axis in ("tp", "cp", "pp", "ep", "dp") if getattr(reading.layout, axis) > 1)
         given = inputs(reading.workload, reading.layout, preparing.catalog)
         found = dict(call(math_module(reading.workload).evaluate, given | reading.changes))
         broken = [key for key, value in found.items() if key.startswith("rule_") and value <= 0]
@@ -200,7 +201,7 @@ def _reading(row: Row, preparing: Preparing) -> Reading:
         dtype=half,
         recipe=recipe,
     )
-    changes: dict[str, float] = {}
+    changes = megatron_experts.changes(row)
     if _dropout(row, "hidden_dropout"):
         changes["dropout_bytes"] = preparing.constants["dropout_bytes"].value
     if unfused(row):
@@ -213,15 +214,13 @@ def _reading(row: Row, preparing: Preparing) -> Reading:
 def _check(row: Row) -> None:
     """Raise UnreadError for what the equations do not have."""
     family = row.text("family")
-    if row.text("experts"):
-        raise UnreadError("experts")
     if family not in {"gpt", "moe", "mixtral"}:
         raise UnreadError(f"models of the family {family}")
     word = UNLISTED.search(row.text("test"))
     if word:
         raise UnreadError(f"a test of {word[0].strip('_')}")
     for key, said in (
-        ("latent_attention", "multi-head latent attention"),
+        ("latent_attention", "latent attention whose ranks are not stated"),
         ("megatron_fsdp", "Megatron-FSDP"),
         ("fp8", "8-bit products"),
         ("further_tokens_layers", "layers that predict further tokens"),
@@ -249,7 +248,7 @@ def _layout(row: Row, chips: int, micro: int) -> Layout:
     sharded = _yes(row, "distributed_optimizer") and dp * cp > 1
     context = f" cp={cp}" if cp > 1 else ""
     return parse_layout(
-        f"tp={tp}{context} pp={pp} dp={dp} v={max(1, chunks)} mbs={micro} zero={int(sharded)} "
+        f"tp={tp}{context}{megatron_experts.words(row, tp)} pp={pp} dp={dp} v={max(1, chunks)} mbs={micro} zero={int(sharded)} "
         f"sp={int(_yes(row, 'sequence_parallel') and tp > 1)} recompute={_recompute(row)}",
         chips,
     )
@@ -271,6 +270,8 @@ def _model(row: Row) -> Model:
     gated = _yes(row, "gated_ffn")
     learned = row.text("positions") in {"", "learned_absolute"}
     biased = not _yes(row, "no_biases")
+    # Megatron-LM's defaults: two thirds of 4 H in whole 64s for a gated feed-forward.
+    ffn = row.whole("ffn_size") or (4 * hidden * 2 // 3 // 64 * 64 if gated else 4 * hidden)
     return checked(
         Model(
             name=row.text("test")[:100],
@@ -278,8 +279,7 @@ def _model(row: Row) -> Model:
             family="megatron-test",
             layers=layers,
             hidden_size=hidden,
-            # Megatron-LM's defaults: two thirds of 4 H in whole 64s for a gated feed-forward.
-            ffn_size=row.whole("ffn_size") or (4 * hidden * 2 // 3 // 64 * 64 if gated else 4 * hidden),
+            ffn_size=ffn,
             heads=heads,
             kv_heads=(row.whole("kv_heads") or heads) if _yes(row, "grouped_queries") else heads,
             head_size=row.whole("head_size") or hidden // heads,
@@ -294,6 +294,7 @@ def _model(row: Row) -> Model:
             qk_norm="per-head" if _yes(row, "qk_norm") else "none",
             positions=(row.whole("learned_positions") or 0) if learned else 0,
             max_sequence=2**24,
+            experts=megatron_experts.experts(row, ffn),
         )
     )
 

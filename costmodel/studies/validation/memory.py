@@ -78,5 +78,5 @@ def _remark(one: Prepared) -> str:
     if one.run.memory_quantity == "device_used_bytes":
         return "the device's use holds buffers of libraries that no equation gives"
     if one.layout.zero == 3 and one.layout.pp > 1:
-        return "FSDP under pipelines keeps weights and gradients whole, which is not counted"
+        return "how much FSDP keeps whole under pipelines depends on the version"
     return one.assumed[0] if one.assumed else ""

@@ -16,7 +16,8 @@ from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
 from costmodel.search.layout import KEYS, RECOMPUTE, Layout, parse_layout
 from costmodel.search.placing import written_out
-from costmodel.search.workload import DTYPES, Workload
+from costmodel.search.precision import ALIASES, HALF, PRECISIONS
+from costmodel.search.workload import Workload
 from costmodel.studies.question import ask
 from costmodel.studies.validation import assumed
 from costmodel.studies.validation.machines import Machines, Place
@@ -90,6 +91,8 @@ class Preparing:
                 run.network.slice_named,
             )
         )
+        if for_memory and "fp4" in run.precision:
+            raise UnreadError("what products in 4 bits keep")
         dtype = "bf16" if for_memory and "fp8" in run.precision else _dtype(run, machine, taken)
         question = ask(
             model,
@@ -100,17 +103,19 @@ class Preparing:
             tokens=1,
             dtype=dtype,
             recipe=assumed.recipe(run, dtype),
+            software=assumed.software(run),
         )
         workload = question.with_sequences(run.global_batch or 0)
         layout = self._layout(run, machine, taken)
-        values = self.evaluate(run, workload, layout)
+        values = self._evaluate(workload, layout)
         if (
             not run.recompute
+            and "offload" not in run.traits
             and values["allocated"] > self.constants["full_recompute_limit"].value * values["memory_capacity"]
         ):
             taken.append("recomputation unstated: full, or the tensors would not fit")
             layout = replace(layout, recompute="full")
-            values = self.evaluate(run, workload, layout)
+            values = self._evaluate(workload, layout)
         elif not run.recompute:
             taken.append(f"recomputation unstated: {layout.recompute}")
         broken = [
@@ -122,14 +127,8 @@ class Preparing:
             raise UnreadError(f"an illegal layout: {broken[0]}")
         return Prepared(run, workload, layout, tuple(taken), values)
 
-    def evaluate(self, run: PublishedRun, workload: Workload, layout: Layout) -> Mapping[str, Any]:
-        """Every quantity of the step, with what the source says of its attention and its dropout."""
-        given = inputs(workload, layout, self.catalog)
-        if assumed.unfused(run):
-            given["score_bytes"] = self.constants["naive_score_bytes"].value
-        if assumed.dropout(run):
-            given["dropout_bytes"] = self.constants["dropout_bytes"].value
-        return call(math_module(workload).evaluate, given)
+    def _evaluate(self, workload: Workload, layout: Layout) -> Mapping[str, Any]:
+        return call(math_module(workload).evaluate, inputs(workload, layout, self.catalog))
 
     def _layout(self, run: PublishedRun, machine: Machine, taken: list[str]) -> Layout:
         chips = run.chips or 0
@@ -145,6 +144,7 @@ class Preparing:
             f"sp={int(_sequence_parallel(run, tp))} recompute={_recompute(run, taken)}",
             f"schedule={schedule}" if schedule else "",
             f"cp={cp} cp_type={_context(run, machine)}" if cp > 1 else "",
+            f"shard={run.shard_group}" if zero and 0 < run.shard_group < dp * cp else "",
             f"ep={run.ep}" if run.ep > 1 and "ep" in KEYS else "",
         ]
         placement = "best" if machine.is_torus else ""
@@ -155,7 +155,7 @@ class Preparing:
 
     def _for_placement(self, run: PublishedRun, machine: Machine) -> Workload:
         """The workload by which placements are compared."""
-        dtype = DTYPES[0]
+        dtype = HALF[0]
         return Workload(
             machine, self.shapes.model(run.model), run.sequence_length or 0, run.global_batch or 0, dtype, ""
         )
@@ -179,9 +179,10 @@ def _dtype(run: PublishedRun, machine: Machine, taken: list[str]) -> str:
         return "bf16"
     if run.precision == "16-bit":
         return "fp16" if machine.chip.name.startswith(("a100", "v100")) else "bf16"
-    if run.precision not in DTYPES:
+    name = ALIASES.get(run.precision, run.precision)
+    if name not in PRECISIONS:
         raise UnreadError(f"precision {run.precision}")
-    return run.precision
+    return name
 
 
 def _schedule(run: PublishedRun, taken: list[str]) -> tuple[int, str]:

@@ -244,7 +244,7 @@ def _ours(row: Row) -> PublishedRun:
         shard_group=row.whole("shard_group_ranks") or 0,
         precision=row.text("precision"),
         recompute=row.text("recomputation"),
-        attention=_one_of(row, "attention", ("naive", "fused")),
+        attention=_one_of(row, "attention", ("naive", "flash-2", "fused")),
         schedule=row.text("schedule"),
         traits=frozenset(row.text("traits").split()),
         step_time_s=row.number("step_time_s"),

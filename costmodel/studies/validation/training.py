@@ -69,15 +69,19 @@ def _outcome(run: PublishedRun, preparing: Preparing) -> Outcome:
 
 def time_from_flops(run: PublishedRun, values: Mapping[str, Any]) -> float | None:
     """Seconds of a step by a printed rate of FLOPs a chip, as its source counts them; None where that cannot be told."""
-    counted: Mapping[str, Callable[[], float]] = {
+    return step_time_of_rate(run.chip_tflops, run.flops_counted, values) if run.chip_tflops else None
+
+
+def step_time_of_rate(chip_tflops: float, counted: str, values: Mapping[str, Any]) -> float | None:
+    """Seconds of a step that runs at so many TFLOP/s a chip, counted in such a way; None for a way that is not known."""
+    rates: Mapping[str, Callable[[], float]] = {
         "full": lambda: values["chip_rate"],
         "causal": lambda: values["mfu_causal"] * values["peak"],
         "hardware": lambda: values["megatron_flops"] / (values["step_time"] * values["chips"]),
     }
-    if run.flops_counted not in counted or not run.chip_tflops:
+    if counted not in rates:
         return None
-    work_of_a_chip = values["step_time"] * counted[run.flops_counted]()
-    return float(work_of_a_chip / (run.chip_tflops * 1e12))
+    return float(values["step_time"] * rates[counted]() / (chip_tflops * 1e12))
 
 
 REMARKS: tuple[tuple[str, Callable[[Prepared], bool]], ...] = (

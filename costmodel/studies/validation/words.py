@@ -80,9 +80,11 @@ PRECISION = (
     Rule(r"^$|unstated$|^unstated|^mixed$", UNSTATED),
     Rule(r"\bor fp8", "unread", "either of two precisions"),
     Rule(r"^fp16/bf16|^bf16/fp16", "16-bit"),
-    Rule(r"nvfp4|mxfp4|\bfp4", "fp4"),
+    Rule(r"nvfp4|mxfp4|\bfp4", "nvfp4"),
     Rule(r"fp8.*rowwise", "fp8-rowwise"),
     Rule(r"mxfp8|fp8-mx", "mxfp8"),
+    Rule(r"fp8.*(128x128|fine-grained|subchannel)", "fp8-block"),
+    Rule(r"fp8-amp", "fp8-delayed", "Transformer Engine's recipe of that time"),
     Rule(r"fp8", "fp8"),
     Rule(r"bf16|bfloat16", "bf16"),
     Rule(r"fp16", "fp16"),
@@ -91,7 +93,8 @@ PRECISION = (
 
 ATTENTION = (
     Rule(r"^naive", "naive"),
-    Rule(r"flash|fused|cudnn|sdpa|splash|pallas", "fused"),
+    Rule(r"sdpa|flash.?attention.?2", "flash-2", "the kernel of PyTorch's own scaled_dot_product_attention"),
+    Rule(r"flash|fused|cudnn|splash|pallas", "fused"),
     Rule(r"^$|^unstated", UNSTATED),
 )
 """Whether scores are written to memory."""

@@ -52,7 +52,7 @@ def test_loss_moves_its_bytes_a_logit():
     assert found["time"] == pytest.approx(1000 * 50_000 * 16 / 1e12)
 
 
-NO_PRODUCTS = {"orthogonalisation_steps": 0, "hidden_size": 1000, "peak": 1e15, "matmul_share": 0.5}
+NO_PRODUCTS = {"orthogonalisation_steps": 0, "hidden_size": 1000, "half_peak": 1e15, "half_share": 0.5}
 
 
 def test_making_an_update_orthogonal_takes_three_products_a_step():

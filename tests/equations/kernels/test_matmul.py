@@ -13,6 +13,9 @@ from tests.equations.training.drawn import decoder, on
 evaluate = compile_math(Matmul.system)
 CHIP = {
     "element_size": 2,
+    "operand_size": 2,
+    "misalignment_slope": 0,
+    "short_vector_factor": 1,
     "peak": 1e15,
     "matmul_share": 0.5,
     "memory_bandwidth": 1e12,
@@ -65,6 +68,29 @@ def test_more_work_takes_longer(M, N, K, axis):
 @given(sizes, sizes, sizes, st.sampled_from(("peak", "matmul_share", "memory_bandwidth", "memory_share")), POWERS)
 def test_a_faster_chip_is_no_slower(M, N, K, part, times):
     assert product(M, N, K, **{part: times * CHIP[part]})["time"] <= product(M, N, K)["time"]
+
+
+@pytest.mark.parametrize(
+    ("N", "K", "factor"),
+    [
+        (4096, 4096, 1),
+        (64, 64, 1),
+        (32, 64, 1.06),
+        (4096, 108, 1.24 * 2),
+        (1800, 14400, 1.18),
+        (4096, 150, 1.3 * 4),
+        (1, 1, 1.36 * 8),
+    ],
+)
+def test_odd_sizes_take_longer(N, K, factor):
+    """6 % for each halving below 64 of the power of two in both; twice as long for each below 8, which is 16 bytes."""
+    odd = product(1000, N, K, misalignment_slope=0.06, short_vector_factor=2)
+    assert odd["compute_time"] == pytest.approx(factor * product(1000, N, K)["compute_time"])
+
+
+def test_eight_bits_halve_the_operands_and_not_the_result():
+    found = product(1000, 2000, 4000, operand_size=1)
+    assert found["traffic"] == 1000 * 4000 + 2000 * 4000 + 2 * 1000 * 2000
 
 
 def layer_products(model, tokens, tp):

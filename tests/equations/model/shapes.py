@@ -1,5 +1,7 @@
 """Inputs of the model equations for tests: a plain dense decoder, and any shape."""
 
+from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from hypothesis import strategies as st
@@ -21,6 +23,11 @@ DENSE = dict.fromkeys(MODEL_INPUTS, 0) | {
 WINDOWS = {"window": 0, "window_every": 1}
 FLOP_INPUTS = tuple(e.name for e in Flops.system.inputs())
 CACHE_INPUTS = tuple(e.name for e in KeyValueCache.system.inputs(["cache_per_token", "cache_per_sequence"]))
+
+
+def one_document(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A generated function whose sequences are one document each, unless it is said otherwise."""
+    return lambda **given: function(**{"document_length": inf} | given)
 
 
 @st.composite

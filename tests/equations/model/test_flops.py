@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from costmodel.equations.model.cache import KeyValueCache
 from costmodel.equations.model.flops import Flops, Windows
 from costmodel.symbolic import compile_math
-from tests.equations.model.shapes import DENSE, WINDOWS, shapes
+from tests.equations.model.shapes import DENSE, WINDOWS, one_document, shapes
 
-flops = compile_math(Flops.system)
-cache = compile_math(KeyValueCache.system, ["cache_per_token", "cache_per_sequence"])
-windows = compile_math(Windows.system)
+flops = one_document(compile_math(Flops.system))
+cache = one_document(compile_math(KeyValueCache.system, ["cache_per_token", "cache_per_sequence"]))
+windows = one_document(compile_math(Windows.system))
 
 PALM = (
     DENSE

@@ -12,13 +12,14 @@ from costmodel.equations.parallelism.context import ContextParallel
 from costmodel.search.layout import CONTEXTS
 from costmodel.symbolic import compile_math
 from costmodel.topology.placements import placements
+from tests.equations.model.shapes import one_document
 from tests.equations.training.drawn import SWITCHED, TORI, cases, decoder, machine, on
 from tests.simulators import context
 
 few = settings(max_examples=settings.default.max_examples // 2)
 MIB = 2**20
 exchanges = compile_math(ContextParallel.system)
-attention = compile_math(Attention.system)
+attention = one_document(compile_math(Attention.system))
 times = st.fractions(0, 20, max_denominator=8)
 RING, CONTIGUOUS, GATHER, ULYSSES, USP = range(5)
 
@@ -141,7 +142,15 @@ def shared(tokens, ranks, kind, window=None):
         window=window or tokens,
         attention_heads=1,
         head_size=128,
-        peak=1e15,
+        half_peak=1e15,
+        half_share=0.5,
+        misalignment_slope=0,
+        short_vector_factor=1,
+        attention_kernel=0,
+        attention_block=1,
+        attention_head_multiple=1,
+        score_traffic_forward=6,
+        score_traffic_backward=11,
         attention_share=0.5,
         exponential_rate=4e12,
         attention_backward_factor=1.5,

@@ -181,7 +181,7 @@ def test_fsdp_gathers_two_layers_and_the_tables():
     layer, table = 218_112_000, 128_256 * 4096
     assert found["layer_parameters"] == layer
     assert found["gathered_weights"][FIRST] == 2 * (2 * layer + 2 * table + 4096)
-    assert found["unsharded_gradients"] == 4 * layer
+    assert found["unsharded_gradients"] == [4 * layer] * 3
     assert found["unsharded_head_gradient"][FIRST] == 2 * table
     assert on("llama-3-8b", "dgx-h100:8", "zero=1", 8192, 8)()["unsharded_head_gradient"][FIRST] == 0
 
@@ -207,7 +207,9 @@ def test_buffers_of_communication_grow_beyond_sixteen_nodes():
 @settings(max_examples=40)
 @given(cases())
 def test_every_phase_holds_what_it_holds(case):
-    """States always; activations, gathered weights and messages until the optimizer runs; logits and what is run again once."""
+    """States always; activations, gathered weights and messages until the optimizer runs; logits and what is run again once;
+    the tokens that a layer's products gather while layers run.
+    """
     found = case()
     held = range(3) if case.layout.pp > 2 else (FIRST, LAST)[: case.layout.pp]
     messages = 2 * found["layer_input"] if case.layout.pp > 1 else 0
@@ -216,6 +218,7 @@ def test_every_phase_holds_what_it_holds(case):
         running = states + found["gathered_weights"][stage] + messages
         running += found["kept_layer"] * found["stage_layers"][stage] * found["in_flight"][stage]
         logits = found["stage_logits"][stage][LOSS] + found["unsharded_head_gradient"][stage]
-        again = found["recomputed_layer"] + found["unsharded_gradients"]
-        expected = [running, running + logits, running + again, states]
+        again = found["recomputed_layer"] + found["unsharded_gradients"][stage]
+        gathered = found["gathered_sequence"]
+        expected = [running + gathered, running + logits, running + gathered + again, states]
         assert found["memory_use"][stage] == pytest.approx(expected, rel=1e-9)

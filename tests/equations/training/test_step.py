@@ -30,14 +30,14 @@ def stage_times(case, found):
 @few
 @given(cases(least_pp=2))
 def test_compute_and_bubble_are_those_of_the_stages_executed(case):
-    """Without messages: exact where stages are equal or the last is heavy; a bound where the ends are light."""
+    """Without messages: exact for 1F1B, but for what FSDP shows, and where no end is light; else within what is known."""
     found = case(**SILENT)
     forwards, backwards = stage_times(case, found)
     p, m, v = case.layout.pp, int(found["micro_batches"]), case.layout.virtual_stages
     order = pipeline.one_forward_one_backward(p, m) if v == 1 else pipeline.interleaved(p, m, v)
     executed = pipeline.run(order, forwards, backwards).makespan
     formed = found["pipeline_busy"] + found["pipeline_bubble"]
-    if not found["spare_slots"]:
+    if not found["spare_slots"] or (v == 1 and case.layout.zero < 3):
         assert formed == pytest.approx(executed, rel=1e-9)
     else:
         assert formed == pytest.approx(executed, rel=0.25)
@@ -81,7 +81,8 @@ def test_one_layer_in_round_numbers():
     Weights 4 x 1024 x 1024 + 3 x 1024 x 4096 of the layer and 1024 x 31744 of the head; 8192 tokens in two micro-batches.
     """
     case = on(decoder(layers=1, vocabulary=31744), "dgx-h100:1", "mbs=1", 4096, 2)
-    ideal = {"peak": 1e15, "matmul_share": 1, "memory_bandwidth": float("inf"), "launch_gap": 0, "step_overhead": 0}
+    chip = {"peak": 1e15, "half_peak": 1e15, "matmul_share": 1, "half_share": 1, "memory_bandwidth": float("inf")}
+    ideal = chip | {"launch_gap": 0, "step_overhead": 0, "launch_time": 0, "attention_block": 1}
     found = case(**ideal, attention_share=1, exponential_rate=float("inf"), attention_backward_factor=1)
     weights = 4 * 1024 * 1024 + 3 * 1024 * 4096
     assert found["time_matmul"] == pytest.approx(6 * weights * 8192 / 1e15, rel=1e-9)
@@ -93,8 +94,10 @@ def test_one_layer_in_round_numbers():
 
 def test_a_step_of_nothing_but_overhead():
     case = on(decoder(), "dgx-h100:1", "mbs=1", 1024, 1)
-    fast = {name: float("inf") for name in ("peak", "memory_bandwidth", "exponential_rate")}
-    assert case(**fast, launch_gap=0)["step_time"] == CATALOG.assumptions("training")["step_overhead"].value
+    fast = {name: float("inf") for name in ("peak", "half_peak", "memory_bandwidth", "exponential_rate")}
+    assert (
+        case(**fast, launch_gap=0, launch_time=0)["step_time"] == CATALOG.assumptions("training")["step_overhead"].value
+    )
 
 
 def test_slow_network_shows_where_it_is_used():

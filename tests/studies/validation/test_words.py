@@ -65,7 +65,7 @@ from costmodel.studies.validation import words
                 "fp8 dynamic tensorwise, fp8 all-gather": "fp8",
                 "fp8 rowwise": "fp8-rowwise",
                 "fp8 finer granularity: mxfp8 1x32/32x32 (see page note)": "mxfp8",
-                "nvfp4 (layers 27-31 bf16)": "fp4",
+                "nvfp4 (layers 27-31 bf16)": "nvfp4",
             },
         ),
         (

@@ -1,0 +1,154 @@
+"""What a decoder layer keeps of its forward pass for its backward pass, by what is run again."""
+
+from costmodel.equations.parallelism.context import ContextPayloads
+from costmodel.equations.parallelism.experts import KeptExperts
+from costmodel.equations.parallelism.layout import Layout
+from costmodel.symbolic import (
+    BYTE,
+    Chapter,
+    bytes_,
+    choose,
+    equation,
+    given,
+    part,
+    select,
+)
+
+
+class KeptActivations(Chapter):
+    """Bytes that one decoder layer keeps for its backward pass, on one rank, for one micro-batch.
+
+    Outside the parallel blocks: the inputs of both norms and of both blocks. Inside, split over tp: queries, keys, values,
+    the attention's output and statistics, and the feed-forward's inputs and output.
+    """
+
+    layout = part(Layout, shared=True)
+    context = part(ContextPayloads, shared=True)
+    experts = part(KeptExperts, shared=True)
+    tokens, e = layout.tokens, layout.element_size
+    tp, sequence_split = layout.tp, layout.sequence_split
+    gated = 2 + layout.gated_ffn
+    score_bytes = given(
+        bytes_, "kept of a score between two tokens and a head: 0 in fused attention", owner="assumption"
+    )
+    dropout_bytes = given(
+        bytes_, "kept of a hidden feature for the dropout after each block: 0 without dropout", owner="assumption"
+    )
+
+    kept_outside = equation(
+        bytes_,
+        tokens * (4 * layout.hidden_size * e + 2 * layout.hidden_size * dropout_bytes),
+        "norm and block inputs, and masks of dropout",
+        source="Korthikanti et al. 2022, section 4.1",
+    )
+    kept_inside = equation(
+        bytes_,
+        tokens
+        * (
+            e * (layout.queries_size + layout.outputs_size + layout.keys_size + layout.values_size)
+            + e * gated * layout.mean_ffn_size
+            + 4 * layout.heads * BYTE
+        ),
+        "queries, keys, values, the output and fp32 statistics of fused attention; inputs and output of the activation",
+        source="Megatron-core blocks, checked against exact allocator readings to 2 %",
+    )
+    kept_scores = equation(
+        bytes_,
+        tokens * layout.sequence_length * layout.heads * score_bytes,
+        "scores of attention that is not fused, their dropout mask and what is left of them",
+        source="Korthikanti et al. 2022, section 4.1: 5 bytes",
+    )
+    kept_latents = equation(
+        bytes_,
+        tokens * 2 * layout.latents_size * e / sequence_split,
+        "inputs and outputs of the norms of latent queries, keys and values",
+    )
+    kept_experts = equation(
+        bytes_,
+        select(
+            layout.experts > 0,
+            layout.expert_share * (experts.kept_rows + experts.kept_features + experts.kept_router),
+            0,
+        ),
+        "of routed experts, in the average layer",
+    )
+    whole_layer = equation(
+        bytes_,
+        kept_outside / sequence_split
+        + kept_latents
+        + (kept_inside + kept_scores) / tp
+        + kept_experts
+        + 2 * context.copied_keys,
+        "with nothing recomputed",
+    )
+    norm_outputs = equation(
+        bytes_,
+        tokens * 2 * layout.hidden_size * e / sequence_split,
+        "of both norms, which are the inputs of the blocks: 4 H a token in two bytes",
+        source="Megatron-core, --recompute-modules layernorm",
+    )
+    activation_output = equation(
+        bytes_,
+        tokens * layout.mean_ffn_size * e / tp
+        + select(layout.experts > 0, layout.expert_share * experts.kept_products, 0),
+        "of the activation, which is the product with the gate in a gated feed-forward: 2 F a token in two bytes",
+        source="Megatron-core, --recompute-modules moe_act, for the dense feed-forward",
+    )
+    attention_core = equation(
+        bytes_,
+        (kept_scores + tokens * 4 * layout.heads * BYTE) / tp + 2 * context.copied_keys,
+        "between queries, keys, values and the output, which their products keep: statistics in fused attention, else scores",
+        source="Korthikanti et al. 2022, section 5: selective recomputation",
+    )
+    selective_layer = equation(
+        bytes_,
+        tokens
+        * (
+            2 * layout.hidden_size * e / sequence_split
+            + (
+                e * (layout.queries_size + layout.outputs_size + layout.values_size + layout.mean_ffn_size)
+                + 4 * layout.heads * BYTE
+            )
+            / tp
+        )
+        + select(layout.experts > 0, layout.expert_share * (experts.kept_rows + experts.kept_products), 0)
+        + context.copied_keys,
+        "block input, every second product and the attention output",
+        source="torchtitan's per-operation selective checkpointing",
+    )
+    layer_input = equation(bytes_, tokens * layout.hidden_size * e / sequence_split, "the input of a layer alone")
+    recomputed_kept = equation(
+        bytes_,
+        choose(
+            layout.recompute,
+            {
+                "none": whole_layer,
+                "norms": whole_layer - norm_outputs,
+                "mlp-product": whole_layer - activation_output,
+                "light": whole_layer - norm_outputs - activation_output,
+                "attention": whole_layer - attention_core,
+                "selective": selective_layer,
+                "full": layer_input,
+            },
+        ),
+        "kept by one layer that is recomputed",
+    )
+    kept_layer = equation(
+        bytes_,
+        recomputed_kept + (1 - 1 / layout.recompute_every) * (whole_layer - recomputed_kept),
+        "kept by the average layer",
+    )
+    embedding_kept = equation(
+        bytes_,
+        tokens * layout.hidden_size * (dropout_bytes + layout.embedding_norm * 2 * e) / sequence_split,
+        "of the embedding's output: its mask where it is dropped, what its norm reads and writes",
+    )
+    gathered_sequence = equation(
+        bytes_,
+        tokens * layout.hidden_size * e * (1 - 1 / sequence_split),
+        "what the products of a layer gather of other ranks' tokens where the sequence is split between them",
+        source="Korthikanti et al. 2022, section 4.2.2",
+    )
+    recomputed_layer = equation(
+        bytes_, whole_layer - recomputed_kept, "of one layer, while its backward pass runs it again"
+    )
