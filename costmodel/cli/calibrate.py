@@ -18,10 +18,10 @@ app = new_app()
 @app.command(
     cls=MachineCommand,
     epilog=examples(
-        "calibrate all_reduce_perf.txt --on dgx-h100:16 -o mine",
-        "calibrate all_reduce_perf.txt alltoall_perf.txt --on dgx-h100:16 -o mine --force",
+        "calibrate all_gather_perf.txt --on dgx-h100:8 -o mine",
+        "calibrate all_gather_perf.txt alltoall_perf.txt products.csv --on dgx-h100:8 -o mine --force",
         "calibrate products.csv --chip h100",
-        "calibrate my_runs.csv --on dgx-a100:512 --format json",
+        "calibrate my_steps.csv --on dgx-h100:64 --format json",
     ),
 )
 @answering

@@ -75,7 +75,8 @@ def test_each_constant_put_in_gives_the_measured_step(case, factor):
 def test_a_step_of_slower_products_names_their_share(case):
     workload, layout = SETTLED[case]
     share = inputs(workload, layout, CATALOG)["matmul_share"]
-    measured = step_time(workload, layout, {"matmul_share": 0.9 * share})
+    slower = {name: 0.9 * inputs(workload, layout, CATALOG)[name] for name in SCALED["matmul_share"]}
+    measured = step_time(workload, layout, slower)
     first = {one.name: one for one in gap(measured, workload, layout, CATALOG).constants}["matmul_share"]
     assert first.needed == pytest.approx(0.9 * share, rel=1e-6)
     assert (first.verdict, first.explains) == ("plausible", 1.0)
