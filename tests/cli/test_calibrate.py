@@ -21,7 +21,7 @@ def log(tmp_path_factory):
     return folder / "all_gather_perf.txt"
 
 
-def test_the_overlay_is_what_another_command_predicts_by(costmodel, log, tmp_path):
+def test_the_overlay_is_what_another_command_predicts_by(costmodel, log):
     done = costmodel("calibrate", str(log), "--on", "dgx-h100:8", "-o", "mine")
     assert (done.returncode, done.stderr) == (0, "")
     assert "give --catalog mine to any command" in done.stdout
