@@ -271,44 +271,44 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     heads_in_ideal_all_to_all_relayed_uplinks = heads_in_ideal_all_to_all_relayed_straight_uplinks  # blocks for ranks of other units; none changes rail
     heads_in_ideal_all_to_all_relayed = heads_in_ideal_all_to_all_relayed_latency + max(heads_in_ideal_all_to_all_relayed_ports, heads_in_ideal_all_to_all_relayed_nics, heads_in_ideal_all_to_all_relayed_uplinks)  # over the fast domain to the right rail, then out (PXN)
     heads_in_ideal_all_to_all = min(heads_in_ideal_all_to_all_direct, heads_in_ideal_all_to_all_relayed, heads_in_ideal_all_to_all_pairwise, heads_in_ideal_all_to_all_bruck) if ulysses_ranks > 1 else 0  # by the fastest algorithm
-    heads_in_run_all_to_all_sends_ll_begin = dispatch_latency + exchange_ll_start  # start-up, and what the host adds
-    heads_in_run_all_to_all_sends_ll_farther = unit_beyond if ulysses_ranks > unit_ulysses else 0  # what further switches add to the longest step
-    heads_in_run_all_to_all_sends_ll_slowest_latency = added_latency + heads_in_run_all_to_all_sends_ll_farther + ll_ring_step if ulysses_ranks > domain_ulysses else 0  # one step between domains, if there are several
-    heads_in_run_all_to_all_sends_ll_blocks_latency = heads_in_run_all_to_all_sends_ll_begin + heads_in_run_all_to_all_sends_ll_slowest_latency  # all sends posted at once
-    heads_in_run_all_to_all_sends_ll_latency = heads_in_run_all_to_all_sends_ll_blocks_latency  # start-up, and a step between domains
-    heads_in_run_all_to_all_sends_ll_nic = nic_per_chip * (ll_nic_share if ll_nic_share > 0 else 1)  # what its share of the NICs attains
-    heads_in_run_all_to_all_sends_ll_blocks_nics = exchanged_in * (1 - domain_ulysses / ulysses_ranks) / heads_in_run_all_to_all_sends_ll_nic  # blocks for ranks outside
-    heads_in_run_all_to_all_sends_ll_nics = heads_in_run_all_to_all_sends_ll_blocks_nics  # blocks for ranks outside
+    heads_in_run_all_to_all_direct_ll_begin = dispatch_latency + exchange_ll_start  # start-up, and what the host adds
+    heads_in_run_all_to_all_direct_ll_farther = unit_beyond if ulysses_ranks > unit_ulysses else 0  # what further switches add to the longest step
+    heads_in_run_all_to_all_direct_ll_slowest_latency = added_latency + heads_in_run_all_to_all_direct_ll_farther + ll_ring_step if ulysses_ranks > domain_ulysses else 0  # one step between domains, if there are several
+    heads_in_run_all_to_all_direct_ll_blocks_latency = heads_in_run_all_to_all_direct_ll_begin + heads_in_run_all_to_all_direct_ll_slowest_latency  # all sends posted at once
+    heads_in_run_all_to_all_direct_ll_latency = heads_in_run_all_to_all_direct_ll_blocks_latency  # start-up, and a step between domains
+    heads_in_run_all_to_all_direct_ll_nic = nic_per_chip * (ll_nic_share if ll_nic_share > 0 else 1)  # what its share of the NICs attains
+    heads_in_run_all_to_all_direct_ll_blocks_nics = exchanged_in * (1 - domain_ulysses / ulysses_ranks) / heads_in_run_all_to_all_direct_ll_nic  # blocks for ranks outside
+    heads_in_run_all_to_all_direct_ll_nics = heads_in_run_all_to_all_direct_ll_blocks_nics  # blocks for ranks outside
     heads_in_run_wire_port = domain_bandwidth if domain_kind == 0 else domain_bandwidth * max(domain_ulysses - 1, 1)  # a rank's links into its fast domain, all together, one way
-    heads_in_run_all_to_all_sends_ll_port = heads_in_run_wire_port * (exchange_ll_share if exchange_ll_share > 0 else 1)  # what a rank attains into its domain
-    heads_in_run_all_to_all_sends_ll_blocks_ports = exchanged_in * (domain_ulysses - 1) / (heads_in_run_all_to_all_sends_ll_port * ulysses_ranks)  # blocks for ranks of the domain
-    heads_in_run_all_to_all_sends_ll_rank = exchanged_in * (ulysses_ranks - 1) / (ll_rank_rate * ulysses_ranks) if ulysses_ranks > domain_ulysses else 0  # at the most that a rank sends
-    heads_in_run_all_to_all_sends_ll_ports = max(heads_in_run_all_to_all_sends_ll_blocks_ports + (0 if ulysses_ranks > domain_ulysses else 0), heads_in_run_all_to_all_sends_ll_rank)  # blocks for ranks of the domain
-    heads_in_run_all_to_all_sends_ll_uplink = heads_in_run_all_to_all_sends_ll_nic / unit_oversubscription  # what its share of the unit's uplinks attains
-    heads_in_run_all_to_all_sends_ll_blocks_uplinks = exchanged_in * (1 - unit_ulysses / ulysses_ranks) / heads_in_run_all_to_all_sends_ll_uplink  # blocks for ranks of other units
-    heads_in_run_all_to_all_sends_ll_uplinks = heads_in_run_all_to_all_sends_ll_blocks_uplinks  # blocks for ranks of other units
-    heads_in_run_all_to_all_sends_ll_used = 1 if ((ll_nic_share > 0) or (ulysses_ranks <= domain_ulysses)) and (exchange_ll_share > 0) else 0  # 1 where the library uses the protocol
-    heads_in_run_all_to_all_sends_ll_time = heads_in_run_all_to_all_sends_ll_latency + max(heads_in_run_all_to_all_sends_ll_ports, heads_in_run_all_to_all_sends_ll_nics, heads_in_run_all_to_all_sends_ll_uplinks) if heads_in_run_all_to_all_sends_ll_used > 0 else inf  # start-up, and the fullest link
-    heads_in_run_all_to_all_sends_ll = heads_in_run_all_to_all_sends_ll_time  # grouped sends, low latency (LL)
-    heads_in_run_all_to_all_sends_simple_begin = dispatch_latency + exchange_start  # start-up, and what the host adds
-    heads_in_run_all_to_all_sends_simple_farther = unit_beyond if ulysses_ranks > unit_ulysses else 0  # what further switches add to the longest step
-    heads_in_run_all_to_all_sends_simple_slowest_latency = added_latency + heads_in_run_all_to_all_sends_simple_farther + simple_ring_step if ulysses_ranks > domain_ulysses else 0  # one step between domains, if there are several
-    heads_in_run_all_to_all_sends_simple_blocks_latency = heads_in_run_all_to_all_sends_simple_begin + heads_in_run_all_to_all_sends_simple_slowest_latency  # all sends posted at once
-    heads_in_run_all_to_all_sends_simple_latency = heads_in_run_all_to_all_sends_simple_blocks_latency  # start-up, and a step between domains
-    heads_in_run_all_to_all_sends_simple_nic = nic_per_chip * (exchange_nic_share if exchange_nic_share > 0 else 1)  # what its share of the NICs attains
-    heads_in_run_all_to_all_sends_simple_blocks_nics = exchanged_in * (1 - domain_ulysses / ulysses_ranks) / heads_in_run_all_to_all_sends_simple_nic  # blocks for ranks outside
-    heads_in_run_all_to_all_sends_simple_nics = heads_in_run_all_to_all_sends_simple_blocks_nics  # blocks for ranks outside
-    heads_in_run_all_to_all_sends_simple_port = heads_in_run_wire_port * (exchange_share if exchange_share > 0 else 1)  # what a rank attains into its domain
-    heads_in_run_all_to_all_sends_simple_blocks_ports = exchanged_in * (domain_ulysses - 1) / (heads_in_run_all_to_all_sends_simple_port * ulysses_ranks)  # blocks for ranks of the domain
-    heads_in_run_all_to_all_sends_simple_rank = 0 if ulysses_ranks > domain_ulysses else 0  # at the most that a rank sends
-    heads_in_run_all_to_all_sends_simple_ports = max(heads_in_run_all_to_all_sends_simple_blocks_ports + (0 if ulysses_ranks > domain_ulysses else exchanged_in * own_block / (heads_in_run_all_to_all_sends_simple_port * ulysses_ranks)), heads_in_run_all_to_all_sends_simple_rank)  # blocks for ranks of the domain
-    heads_in_run_all_to_all_sends_simple_uplink = heads_in_run_all_to_all_sends_simple_nic / unit_oversubscription  # what its share of the unit's uplinks attains
-    heads_in_run_all_to_all_sends_simple_blocks_uplinks = exchanged_in * (1 - unit_ulysses / ulysses_ranks) / heads_in_run_all_to_all_sends_simple_uplink  # blocks for ranks of other units
-    heads_in_run_all_to_all_sends_simple_uplinks = heads_in_run_all_to_all_sends_simple_blocks_uplinks  # blocks for ranks of other units
-    heads_in_run_all_to_all_sends_simple_used = 1 if ((exchange_nic_share > 0) or (ulysses_ranks <= domain_ulysses)) and (exchange_share > 0) else 0  # 1 where the library uses the protocol
-    heads_in_run_all_to_all_sends_simple_time = heads_in_run_all_to_all_sends_simple_latency + max(heads_in_run_all_to_all_sends_simple_ports, heads_in_run_all_to_all_sends_simple_nics, heads_in_run_all_to_all_sends_simple_uplinks) if heads_in_run_all_to_all_sends_simple_used > 0 else inf  # start-up, and the fullest link
-    heads_in_run_all_to_all_sends_simple = heads_in_run_all_to_all_sends_simple_time  # grouped sends, whole chunks
-    heads_in_run_all_to_all = min(heads_in_run_all_to_all_sends_ll, heads_in_run_all_to_all_sends_simple) if ulysses_ranks > 1 else 0  # by the fastest protocol
+    heads_in_run_all_to_all_direct_ll_port = heads_in_run_wire_port * (exchange_ll_share if exchange_ll_share > 0 else 1)  # what a rank attains into its domain
+    heads_in_run_all_to_all_direct_ll_blocks_ports = exchanged_in * (domain_ulysses - 1) / (heads_in_run_all_to_all_direct_ll_port * ulysses_ranks)  # blocks for ranks of the domain
+    heads_in_run_all_to_all_direct_ll_rank = exchanged_in * (ulysses_ranks - 1) / (ll_rank_rate * ulysses_ranks) if ulysses_ranks > domain_ulysses else 0  # at the most that a rank sends
+    heads_in_run_all_to_all_direct_ll_ports = max(heads_in_run_all_to_all_direct_ll_blocks_ports + (0 if ulysses_ranks > domain_ulysses else 0), heads_in_run_all_to_all_direct_ll_rank)  # blocks for ranks of the domain
+    heads_in_run_all_to_all_direct_ll_uplink = heads_in_run_all_to_all_direct_ll_nic / unit_oversubscription  # what its share of the unit's uplinks attains
+    heads_in_run_all_to_all_direct_ll_blocks_uplinks = exchanged_in * (1 - unit_ulysses / ulysses_ranks) / heads_in_run_all_to_all_direct_ll_uplink  # blocks for ranks of other units
+    heads_in_run_all_to_all_direct_ll_uplinks = heads_in_run_all_to_all_direct_ll_blocks_uplinks  # blocks for ranks of other units
+    heads_in_run_all_to_all_direct_ll_used = 1 if ((ll_nic_share > 0) or (ulysses_ranks <= domain_ulysses)) and (exchange_ll_share > 0) else 0  # 1 where the library uses the protocol
+    heads_in_run_all_to_all_direct_ll_time = heads_in_run_all_to_all_direct_ll_latency + max(heads_in_run_all_to_all_direct_ll_ports, heads_in_run_all_to_all_direct_ll_nics, heads_in_run_all_to_all_direct_ll_uplinks) if heads_in_run_all_to_all_direct_ll_used > 0 else inf  # start-up, and the fullest link
+    heads_in_run_all_to_all_direct_ll = heads_in_run_all_to_all_direct_ll_time  # grouped sends, low latency (LL)
+    heads_in_run_all_to_all_direct_simple_begin = dispatch_latency + exchange_start  # start-up, and what the host adds
+    heads_in_run_all_to_all_direct_simple_farther = unit_beyond if ulysses_ranks > unit_ulysses else 0  # what further switches add to the longest step
+    heads_in_run_all_to_all_direct_simple_slowest_latency = added_latency + heads_in_run_all_to_all_direct_simple_farther + simple_ring_step if ulysses_ranks > domain_ulysses else 0  # one step between domains, if there are several
+    heads_in_run_all_to_all_direct_simple_blocks_latency = heads_in_run_all_to_all_direct_simple_begin + heads_in_run_all_to_all_direct_simple_slowest_latency  # all sends posted at once
+    heads_in_run_all_to_all_direct_simple_latency = heads_in_run_all_to_all_direct_simple_blocks_latency  # start-up, and a step between domains
+    heads_in_run_all_to_all_direct_simple_nic = nic_per_chip * (exchange_nic_share if exchange_nic_share > 0 else 1)  # what its share of the NICs attains
+    heads_in_run_all_to_all_direct_simple_blocks_nics = exchanged_in * (1 - domain_ulysses / ulysses_ranks) / heads_in_run_all_to_all_direct_simple_nic  # blocks for ranks outside
+    heads_in_run_all_to_all_direct_simple_nics = heads_in_run_all_to_all_direct_simple_blocks_nics  # blocks for ranks outside
+    heads_in_run_all_to_all_direct_simple_port = heads_in_run_wire_port * (exchange_share if exchange_share > 0 else 1)  # what a rank attains into its domain
+    heads_in_run_all_to_all_direct_simple_blocks_ports = exchanged_in * (domain_ulysses - 1) / (heads_in_run_all_to_all_direct_simple_port * ulysses_ranks)  # blocks for ranks of the domain
+    heads_in_run_all_to_all_direct_simple_rank = 0 if ulysses_ranks > domain_ulysses else 0  # at the most that a rank sends
+    heads_in_run_all_to_all_direct_simple_ports = max(heads_in_run_all_to_all_direct_simple_blocks_ports + (0 if ulysses_ranks > domain_ulysses else exchanged_in * own_block / (heads_in_run_all_to_all_direct_simple_port * ulysses_ranks)), heads_in_run_all_to_all_direct_simple_rank)  # blocks for ranks of the domain
+    heads_in_run_all_to_all_direct_simple_uplink = heads_in_run_all_to_all_direct_simple_nic / unit_oversubscription  # what its share of the unit's uplinks attains
+    heads_in_run_all_to_all_direct_simple_blocks_uplinks = exchanged_in * (1 - unit_ulysses / ulysses_ranks) / heads_in_run_all_to_all_direct_simple_uplink  # blocks for ranks of other units
+    heads_in_run_all_to_all_direct_simple_uplinks = heads_in_run_all_to_all_direct_simple_blocks_uplinks  # blocks for ranks of other units
+    heads_in_run_all_to_all_direct_simple_used = 1 if ((exchange_nic_share > 0) or (ulysses_ranks <= domain_ulysses)) and (exchange_share > 0) else 0  # 1 where the library uses the protocol
+    heads_in_run_all_to_all_direct_simple_time = heads_in_run_all_to_all_direct_simple_latency + max(heads_in_run_all_to_all_direct_simple_ports, heads_in_run_all_to_all_direct_simple_nics, heads_in_run_all_to_all_direct_simple_uplinks) if heads_in_run_all_to_all_direct_simple_used > 0 else inf  # start-up, and the fullest link
+    heads_in_run_all_to_all_direct_simple = heads_in_run_all_to_all_direct_simple_time  # grouped sends, whole chunks
+    heads_in_run_all_to_all = min(heads_in_run_all_to_all_direct_ll, heads_in_run_all_to_all_direct_simple) if ulysses_ranks > 1 else 0  # by the fastest protocol
     heads_in_all_to_all = heads_in_ideal_all_to_all if library == 0 else heads_in_run_all_to_all  # by the fastest algorithm
     heads_out_ideal_rail_latency = unit_latency if ulysses_ranks > unit_ulysses else nic_latency  # one step between the farthest ranks of a rail
     heads_out_ideal_slowest_latency = heads_out_ideal_rail_latency if ulysses_ranks > domain_ulysses else domain_latency  # one step at the slowest level spanned
@@ -342,44 +342,44 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     heads_out_ideal_all_to_all_relayed_uplinks = heads_out_ideal_all_to_all_relayed_straight_uplinks  # blocks for ranks of other units; none changes rail
     heads_out_ideal_all_to_all_relayed = heads_out_ideal_all_to_all_relayed_latency + max(heads_out_ideal_all_to_all_relayed_ports, heads_out_ideal_all_to_all_relayed_nics, heads_out_ideal_all_to_all_relayed_uplinks)  # over the fast domain to the right rail, then out (PXN)
     heads_out_ideal_all_to_all = min(heads_out_ideal_all_to_all_direct, heads_out_ideal_all_to_all_relayed, heads_out_ideal_all_to_all_pairwise, heads_out_ideal_all_to_all_bruck) if ulysses_ranks > 1 else 0  # by the fastest algorithm
-    heads_out_run_all_to_all_sends_ll_begin = dispatch_latency + exchange_ll_start  # start-up, and what the host adds
-    heads_out_run_all_to_all_sends_ll_farther = unit_beyond if ulysses_ranks > unit_ulysses else 0  # what further switches add to the longest step
-    heads_out_run_all_to_all_sends_ll_slowest_latency = added_latency + heads_out_run_all_to_all_sends_ll_farther + ll_ring_step if ulysses_ranks > domain_ulysses else 0  # one step between domains, if there are several
-    heads_out_run_all_to_all_sends_ll_blocks_latency = heads_out_run_all_to_all_sends_ll_begin + heads_out_run_all_to_all_sends_ll_slowest_latency  # all sends posted at once
-    heads_out_run_all_to_all_sends_ll_latency = heads_out_run_all_to_all_sends_ll_blocks_latency  # start-up, and a step between domains
-    heads_out_run_all_to_all_sends_ll_nic = nic_per_chip * (ll_nic_share if ll_nic_share > 0 else 1)  # what its share of the NICs attains
-    heads_out_run_all_to_all_sends_ll_blocks_nics = exchanged_out * (1 - domain_ulysses / ulysses_ranks) / heads_out_run_all_to_all_sends_ll_nic  # blocks for ranks outside
-    heads_out_run_all_to_all_sends_ll_nics = heads_out_run_all_to_all_sends_ll_blocks_nics  # blocks for ranks outside
+    heads_out_run_all_to_all_direct_ll_begin = dispatch_latency + exchange_ll_start  # start-up, and what the host adds
+    heads_out_run_all_to_all_direct_ll_farther = unit_beyond if ulysses_ranks > unit_ulysses else 0  # what further switches add to the longest step
+    heads_out_run_all_to_all_direct_ll_slowest_latency = added_latency + heads_out_run_all_to_all_direct_ll_farther + ll_ring_step if ulysses_ranks > domain_ulysses else 0  # one step between domains, if there are several
+    heads_out_run_all_to_all_direct_ll_blocks_latency = heads_out_run_all_to_all_direct_ll_begin + heads_out_run_all_to_all_direct_ll_slowest_latency  # all sends posted at once
+    heads_out_run_all_to_all_direct_ll_latency = heads_out_run_all_to_all_direct_ll_blocks_latency  # start-up, and a step between domains
+    heads_out_run_all_to_all_direct_ll_nic = nic_per_chip * (ll_nic_share if ll_nic_share > 0 else 1)  # what its share of the NICs attains
+    heads_out_run_all_to_all_direct_ll_blocks_nics = exchanged_out * (1 - domain_ulysses / ulysses_ranks) / heads_out_run_all_to_all_direct_ll_nic  # blocks for ranks outside
+    heads_out_run_all_to_all_direct_ll_nics = heads_out_run_all_to_all_direct_ll_blocks_nics  # blocks for ranks outside
     heads_out_run_wire_port = domain_bandwidth if domain_kind == 0 else domain_bandwidth * max(domain_ulysses - 1, 1)  # a rank's links into its fast domain, all together, one way
-    heads_out_run_all_to_all_sends_ll_port = heads_out_run_wire_port * (exchange_ll_share if exchange_ll_share > 0 else 1)  # what a rank attains into its domain
-    heads_out_run_all_to_all_sends_ll_blocks_ports = exchanged_out * (domain_ulysses - 1) / (heads_out_run_all_to_all_sends_ll_port * ulysses_ranks)  # blocks for ranks of the domain
-    heads_out_run_all_to_all_sends_ll_rank = exchanged_out * (ulysses_ranks - 1) / (ll_rank_rate * ulysses_ranks) if ulysses_ranks > domain_ulysses else 0  # at the most that a rank sends
-    heads_out_run_all_to_all_sends_ll_ports = max(heads_out_run_all_to_all_sends_ll_blocks_ports + (0 if ulysses_ranks > domain_ulysses else 0), heads_out_run_all_to_all_sends_ll_rank)  # blocks for ranks of the domain
-    heads_out_run_all_to_all_sends_ll_uplink = heads_out_run_all_to_all_sends_ll_nic / unit_oversubscription  # what its share of the unit's uplinks attains
-    heads_out_run_all_to_all_sends_ll_blocks_uplinks = exchanged_out * (1 - unit_ulysses / ulysses_ranks) / heads_out_run_all_to_all_sends_ll_uplink  # blocks for ranks of other units
-    heads_out_run_all_to_all_sends_ll_uplinks = heads_out_run_all_to_all_sends_ll_blocks_uplinks  # blocks for ranks of other units
-    heads_out_run_all_to_all_sends_ll_used = 1 if ((ll_nic_share > 0) or (ulysses_ranks <= domain_ulysses)) and (exchange_ll_share > 0) else 0  # 1 where the library uses the protocol
-    heads_out_run_all_to_all_sends_ll_time = heads_out_run_all_to_all_sends_ll_latency + max(heads_out_run_all_to_all_sends_ll_ports, heads_out_run_all_to_all_sends_ll_nics, heads_out_run_all_to_all_sends_ll_uplinks) if heads_out_run_all_to_all_sends_ll_used > 0 else inf  # start-up, and the fullest link
-    heads_out_run_all_to_all_sends_ll = heads_out_run_all_to_all_sends_ll_time  # grouped sends, low latency (LL)
-    heads_out_run_all_to_all_sends_simple_begin = dispatch_latency + exchange_start  # start-up, and what the host adds
-    heads_out_run_all_to_all_sends_simple_farther = unit_beyond if ulysses_ranks > unit_ulysses else 0  # what further switches add to the longest step
-    heads_out_run_all_to_all_sends_simple_slowest_latency = added_latency + heads_out_run_all_to_all_sends_simple_farther + simple_ring_step if ulysses_ranks > domain_ulysses else 0  # one step between domains, if there are several
-    heads_out_run_all_to_all_sends_simple_blocks_latency = heads_out_run_all_to_all_sends_simple_begin + heads_out_run_all_to_all_sends_simple_slowest_latency  # all sends posted at once
-    heads_out_run_all_to_all_sends_simple_latency = heads_out_run_all_to_all_sends_simple_blocks_latency  # start-up, and a step between domains
-    heads_out_run_all_to_all_sends_simple_nic = nic_per_chip * (exchange_nic_share if exchange_nic_share > 0 else 1)  # what its share of the NICs attains
-    heads_out_run_all_to_all_sends_simple_blocks_nics = exchanged_out * (1 - domain_ulysses / ulysses_ranks) / heads_out_run_all_to_all_sends_simple_nic  # blocks for ranks outside
-    heads_out_run_all_to_all_sends_simple_nics = heads_out_run_all_to_all_sends_simple_blocks_nics  # blocks for ranks outside
-    heads_out_run_all_to_all_sends_simple_port = heads_out_run_wire_port * (exchange_share if exchange_share > 0 else 1)  # what a rank attains into its domain
-    heads_out_run_all_to_all_sends_simple_blocks_ports = exchanged_out * (domain_ulysses - 1) / (heads_out_run_all_to_all_sends_simple_port * ulysses_ranks)  # blocks for ranks of the domain
-    heads_out_run_all_to_all_sends_simple_rank = 0 if ulysses_ranks > domain_ulysses else 0  # at the most that a rank sends
-    heads_out_run_all_to_all_sends_simple_ports = max(heads_out_run_all_to_all_sends_simple_blocks_ports + (0 if ulysses_ranks > domain_ulysses else exchanged_out * own_block / (heads_out_run_all_to_all_sends_simple_port * ulysses_ranks)), heads_out_run_all_to_all_sends_simple_rank)  # blocks for ranks of the domain
-    heads_out_run_all_to_all_sends_simple_uplink = heads_out_run_all_to_all_sends_simple_nic / unit_oversubscription  # what its share of the unit's uplinks attains
-    heads_out_run_all_to_all_sends_simple_blocks_uplinks = exchanged_out * (1 - unit_ulysses / ulysses_ranks) / heads_out_run_all_to_all_sends_simple_uplink  # blocks for ranks of other units
-    heads_out_run_all_to_all_sends_simple_uplinks = heads_out_run_all_to_all_sends_simple_blocks_uplinks  # blocks for ranks of other units
-    heads_out_run_all_to_all_sends_simple_used = 1 if ((exchange_nic_share > 0) or (ulysses_ranks <= domain_ulysses)) and (exchange_share > 0) else 0  # 1 where the library uses the protocol
-    heads_out_run_all_to_all_sends_simple_time = heads_out_run_all_to_all_sends_simple_latency + max(heads_out_run_all_to_all_sends_simple_ports, heads_out_run_all_to_all_sends_simple_nics, heads_out_run_all_to_all_sends_simple_uplinks) if heads_out_run_all_to_all_sends_simple_used > 0 else inf  # start-up, and the fullest link
-    heads_out_run_all_to_all_sends_simple = heads_out_run_all_to_all_sends_simple_time  # grouped sends, whole chunks
-    heads_out_run_all_to_all = min(heads_out_run_all_to_all_sends_ll, heads_out_run_all_to_all_sends_simple) if ulysses_ranks > 1 else 0  # by the fastest protocol
+    heads_out_run_all_to_all_direct_ll_port = heads_out_run_wire_port * (exchange_ll_share if exchange_ll_share > 0 else 1)  # what a rank attains into its domain
+    heads_out_run_all_to_all_direct_ll_blocks_ports = exchanged_out * (domain_ulysses - 1) / (heads_out_run_all_to_all_direct_ll_port * ulysses_ranks)  # blocks for ranks of the domain
+    heads_out_run_all_to_all_direct_ll_rank = exchanged_out * (ulysses_ranks - 1) / (ll_rank_rate * ulysses_ranks) if ulysses_ranks > domain_ulysses else 0  # at the most that a rank sends
+    heads_out_run_all_to_all_direct_ll_ports = max(heads_out_run_all_to_all_direct_ll_blocks_ports + (0 if ulysses_ranks > domain_ulysses else 0), heads_out_run_all_to_all_direct_ll_rank)  # blocks for ranks of the domain
+    heads_out_run_all_to_all_direct_ll_uplink = heads_out_run_all_to_all_direct_ll_nic / unit_oversubscription  # what its share of the unit's uplinks attains
+    heads_out_run_all_to_all_direct_ll_blocks_uplinks = exchanged_out * (1 - unit_ulysses / ulysses_ranks) / heads_out_run_all_to_all_direct_ll_uplink  # blocks for ranks of other units
+    heads_out_run_all_to_all_direct_ll_uplinks = heads_out_run_all_to_all_direct_ll_blocks_uplinks  # blocks for ranks of other units
+    heads_out_run_all_to_all_direct_ll_used = 1 if ((ll_nic_share > 0) or (ulysses_ranks <= domain_ulysses)) and (exchange_ll_share > 0) else 0  # 1 where the library uses the protocol
+    heads_out_run_all_to_all_direct_ll_time = heads_out_run_all_to_all_direct_ll_latency + max(heads_out_run_all_to_all_direct_ll_ports, heads_out_run_all_to_all_direct_ll_nics, heads_out_run_all_to_all_direct_ll_uplinks) if heads_out_run_all_to_all_direct_ll_used > 0 else inf  # start-up, and the fullest link
+    heads_out_run_all_to_all_direct_ll = heads_out_run_all_to_all_direct_ll_time  # grouped sends, low latency (LL)
+    heads_out_run_all_to_all_direct_simple_begin = dispatch_latency + exchange_start  # start-up, and what the host adds
+    heads_out_run_all_to_all_direct_simple_farther = unit_beyond if ulysses_ranks > unit_ulysses else 0  # what further switches add to the longest step
+    heads_out_run_all_to_all_direct_simple_slowest_latency = added_latency + heads_out_run_all_to_all_direct_simple_farther + simple_ring_step if ulysses_ranks > domain_ulysses else 0  # one step between domains, if there are several
+    heads_out_run_all_to_all_direct_simple_blocks_latency = heads_out_run_all_to_all_direct_simple_begin + heads_out_run_all_to_all_direct_simple_slowest_latency  # all sends posted at once
+    heads_out_run_all_to_all_direct_simple_latency = heads_out_run_all_to_all_direct_simple_blocks_latency  # start-up, and a step between domains
+    heads_out_run_all_to_all_direct_simple_nic = nic_per_chip * (exchange_nic_share if exchange_nic_share > 0 else 1)  # what its share of the NICs attains
+    heads_out_run_all_to_all_direct_simple_blocks_nics = exchanged_out * (1 - domain_ulysses / ulysses_ranks) / heads_out_run_all_to_all_direct_simple_nic  # blocks for ranks outside
+    heads_out_run_all_to_all_direct_simple_nics = heads_out_run_all_to_all_direct_simple_blocks_nics  # blocks for ranks outside
+    heads_out_run_all_to_all_direct_simple_port = heads_out_run_wire_port * (exchange_share if exchange_share > 0 else 1)  # what a rank attains into its domain
+    heads_out_run_all_to_all_direct_simple_blocks_ports = exchanged_out * (domain_ulysses - 1) / (heads_out_run_all_to_all_direct_simple_port * ulysses_ranks)  # blocks for ranks of the domain
+    heads_out_run_all_to_all_direct_simple_rank = 0 if ulysses_ranks > domain_ulysses else 0  # at the most that a rank sends
+    heads_out_run_all_to_all_direct_simple_ports = max(heads_out_run_all_to_all_direct_simple_blocks_ports + (0 if ulysses_ranks > domain_ulysses else exchanged_out * own_block / (heads_out_run_all_to_all_direct_simple_port * ulysses_ranks)), heads_out_run_all_to_all_direct_simple_rank)  # blocks for ranks of the domain
+    heads_out_run_all_to_all_direct_simple_uplink = heads_out_run_all_to_all_direct_simple_nic / unit_oversubscription  # what its share of the unit's uplinks attains
+    heads_out_run_all_to_all_direct_simple_blocks_uplinks = exchanged_out * (1 - unit_ulysses / ulysses_ranks) / heads_out_run_all_to_all_direct_simple_uplink  # blocks for ranks of other units
+    heads_out_run_all_to_all_direct_simple_uplinks = heads_out_run_all_to_all_direct_simple_blocks_uplinks  # blocks for ranks of other units
+    heads_out_run_all_to_all_direct_simple_used = 1 if ((exchange_nic_share > 0) or (ulysses_ranks <= domain_ulysses)) and (exchange_share > 0) else 0  # 1 where the library uses the protocol
+    heads_out_run_all_to_all_direct_simple_time = heads_out_run_all_to_all_direct_simple_latency + max(heads_out_run_all_to_all_direct_simple_ports, heads_out_run_all_to_all_direct_simple_nics, heads_out_run_all_to_all_direct_simple_uplinks) if heads_out_run_all_to_all_direct_simple_used > 0 else inf  # start-up, and the fullest link
+    heads_out_run_all_to_all_direct_simple = heads_out_run_all_to_all_direct_simple_time  # grouped sends, whole chunks
+    heads_out_run_all_to_all = min(heads_out_run_all_to_all_direct_ll, heads_out_run_all_to_all_direct_simple) if ulysses_ranks > 1 else 0  # by the fastest protocol
     heads_out_all_to_all = heads_out_ideal_all_to_all if library == 0 else heads_out_run_all_to_all  # by the fastest algorithm
     context_exchange = heads_in_all_to_all + heads_out_all_to_all  # heads for tokens and back, the same both ways
     domain_ring = max(domain_cp / ulysses_ranks, 1)  # groups of the ring in one fast domain
@@ -396,19 +396,19 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     kv_block_ideal_send_recv_direct = kv_block_ideal_send_recv_direct_latency + max(kv_block_ideal_send_recv_direct_ports, kv_block_ideal_send_recv_direct_nics, kv_block_ideal_send_recv_direct_uplinks)  # one message a rank
     kv_block_ideal_send_recv = kv_block_ideal_send_recv_direct if ring_ranks > 1 else 0  # from each rank to the next, over the slowest link between
     kv_block_run_send_recv_farther = unit_beyond if ring_ranks > unit_ring else 0  # what further switches add to the longest step
-    kv_block_run_send_recv_send_ll_latency = dispatch_latency + exchange_ll_start + (added_latency + kv_block_run_send_recv_farther + ll_ring_step if ring_ranks > domain_ring else 0)  # start-up, and a step between domains
+    kv_block_run_send_recv_direct_ll_latency = dispatch_latency + exchange_ll_start + (added_latency + kv_block_run_send_recv_farther + ll_ring_step if ring_ranks > domain_ring else 0)  # start-up, and a step between domains
     kv_block_run_send_recv_ll_nic = min(ll_rank_rate, nic_per_chip * (ll_nic_share if ll_nic_share > 0 else 1))  # what its share of the NICs attains, low latency
-    kv_block_run_send_recv_send_ll_nics = kv_block / kv_block_run_send_recv_ll_nic if ring_ranks > domain_ring else 0  # to a rank of another domain
-    kv_block_run_send_recv_send_ll_ports = 0 if ring_ranks > domain_ring else kv_block / (domain_bandwidth * (exchange_ll_share if exchange_ll_share > 0 else 1))  # to a rank of the same domain
-    kv_block_run_send_recv_send_ll_uplinks = kv_block * unit_oversubscription / (kv_block_run_send_recv_ll_nic * unit_ring) if ring_ranks > unit_ring else 0  # to another unit, one of each u
-    kv_block_run_send_recv_send_ll = kv_block_run_send_recv_send_ll_latency + max(kv_block_run_send_recv_send_ll_ports, kv_block_run_send_recv_send_ll_nics, kv_block_run_send_recv_send_ll_uplinks) if ((ll_nic_share > 0) or (ring_ranks <= domain_ring)) and (exchange_ll_share > 0) else inf  # one message a rank, low latency (LL)
-    kv_block_run_send_recv_send_simple_latency = dispatch_latency + exchange_start + (added_latency + kv_block_run_send_recv_farther + simple_ring_step if ring_ranks > domain_ring else 0)  # start-up, and a step between domains
+    kv_block_run_send_recv_direct_ll_nics = kv_block / kv_block_run_send_recv_ll_nic if ring_ranks > domain_ring else 0  # to a rank of another domain
+    kv_block_run_send_recv_direct_ll_ports = 0 if ring_ranks > domain_ring else kv_block / (domain_bandwidth * (exchange_ll_share if exchange_ll_share > 0 else 1))  # to a rank of the same domain
+    kv_block_run_send_recv_direct_ll_uplinks = kv_block * unit_oversubscription / (kv_block_run_send_recv_ll_nic * unit_ring) if ring_ranks > unit_ring else 0  # to another unit, one of each u
+    kv_block_run_send_recv_direct_ll = kv_block_run_send_recv_direct_ll_latency + max(kv_block_run_send_recv_direct_ll_ports, kv_block_run_send_recv_direct_ll_nics, kv_block_run_send_recv_direct_ll_uplinks) if ((ll_nic_share > 0) or (ring_ranks <= domain_ring)) and (exchange_ll_share > 0) else inf  # one message a rank, low latency (LL)
+    kv_block_run_send_recv_direct_simple_latency = dispatch_latency + exchange_start + (added_latency + kv_block_run_send_recv_farther + simple_ring_step if ring_ranks > domain_ring else 0)  # start-up, and a step between domains
     kv_block_run_send_recv_nic = nic_per_chip * (simple_nic_share if simple_nic_share > 0 else 1)  # what its share of the NICs attains
-    kv_block_run_send_recv_send_simple_nics = kv_block / kv_block_run_send_recv_nic if ring_ranks > domain_ring else 0  # to a rank of another domain
-    kv_block_run_send_recv_send_simple_ports = 0 if ring_ranks > domain_ring else kv_block / (domain_bandwidth * pair_share)  # to a rank of the same domain
-    kv_block_run_send_recv_send_simple_uplinks = kv_block * unit_oversubscription / (kv_block_run_send_recv_nic * unit_ring) if ring_ranks > unit_ring else 0  # to another unit, one of each u
-    kv_block_run_send_recv_send_simple = kv_block_run_send_recv_send_simple_latency + max(kv_block_run_send_recv_send_simple_ports, kv_block_run_send_recv_send_simple_nics, kv_block_run_send_recv_send_simple_uplinks) if ((ring_ranks <= domain_ring) or (simple_nic_share > 0)) and (exchange_share > 0) else inf  # one message a rank, whole chunks
-    kv_block_run_send_recv = min(kv_block_run_send_recv_send_ll, kv_block_run_send_recv_send_simple) if ring_ranks > 1 else 0  # from each rank to the next, over the slowest link between
+    kv_block_run_send_recv_direct_simple_nics = kv_block / kv_block_run_send_recv_nic if ring_ranks > domain_ring else 0  # to a rank of another domain
+    kv_block_run_send_recv_direct_simple_ports = 0 if ring_ranks > domain_ring else kv_block / (domain_bandwidth * pair_share)  # to a rank of the same domain
+    kv_block_run_send_recv_direct_simple_uplinks = kv_block * unit_oversubscription / (kv_block_run_send_recv_nic * unit_ring) if ring_ranks > unit_ring else 0  # to another unit, one of each u
+    kv_block_run_send_recv_direct_simple = kv_block_run_send_recv_direct_simple_latency + max(kv_block_run_send_recv_direct_simple_ports, kv_block_run_send_recv_direct_simple_nics, kv_block_run_send_recv_direct_simple_uplinks) if ((ring_ranks <= domain_ring) or (simple_nic_share > 0)) and (exchange_share > 0) else inf  # one message a rank, whole chunks
+    kv_block_run_send_recv = min(kv_block_run_send_recv_direct_ll, kv_block_run_send_recv_direct_simple) if ring_ranks > 1 else 0  # from each rank to the next, over the slowest link between
     kv_block_send_recv = kv_block_ideal_send_recv if library == 0 else kv_block_run_send_recv  # from each rank to the next, over the slowest link between
     context_ring_forward = kv_block_send_recv * (ring_ranks - 1)  # r - 1 blocks received
     context_exchanged_forward = context_exchange + context_ring_forward  # of heads and round the ring, forward
@@ -1379,19 +1379,19 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     kv_gradient_block_ideal_send_recv_direct = kv_gradient_block_ideal_send_recv_direct_latency + max(kv_gradient_block_ideal_send_recv_direct_ports, kv_gradient_block_ideal_send_recv_direct_nics, kv_gradient_block_ideal_send_recv_direct_uplinks)  # one message a rank
     kv_gradient_block_ideal_send_recv = kv_gradient_block_ideal_send_recv_direct if ring_ranks > 1 else 0  # from each rank to the next, over the slowest link between
     kv_gradient_block_run_send_recv_farther = unit_beyond if ring_ranks > unit_ring else 0  # what further switches add to the longest step
-    kv_gradient_block_run_send_recv_send_ll_latency = dispatch_latency + exchange_ll_start + (added_latency + kv_gradient_block_run_send_recv_farther + ll_ring_step if ring_ranks > domain_ring else 0)  # start-up, and a step between domains
+    kv_gradient_block_run_send_recv_direct_ll_latency = dispatch_latency + exchange_ll_start + (added_latency + kv_gradient_block_run_send_recv_farther + ll_ring_step if ring_ranks > domain_ring else 0)  # start-up, and a step between domains
     kv_gradient_block_run_send_recv_ll_nic = min(ll_rank_rate, nic_per_chip * (ll_nic_share if ll_nic_share > 0 else 1))  # what its share of the NICs attains, low latency
-    kv_gradient_block_run_send_recv_send_ll_nics = kv_gradient_block / kv_gradient_block_run_send_recv_ll_nic if ring_ranks > domain_ring else 0  # to a rank of another domain
-    kv_gradient_block_run_send_recv_send_ll_ports = 0 if ring_ranks > domain_ring else kv_gradient_block / (domain_bandwidth * (exchange_ll_share if exchange_ll_share > 0 else 1))  # to a rank of the same domain
-    kv_gradient_block_run_send_recv_send_ll_uplinks = kv_gradient_block * unit_oversubscription / (kv_gradient_block_run_send_recv_ll_nic * unit_ring) if ring_ranks > unit_ring else 0  # to another unit, one of each u
-    kv_gradient_block_run_send_recv_send_ll = kv_gradient_block_run_send_recv_send_ll_latency + max(kv_gradient_block_run_send_recv_send_ll_ports, kv_gradient_block_run_send_recv_send_ll_nics, kv_gradient_block_run_send_recv_send_ll_uplinks) if ((ll_nic_share > 0) or (ring_ranks <= domain_ring)) and (exchange_ll_share > 0) else inf  # one message a rank, low latency (LL)
-    kv_gradient_block_run_send_recv_send_simple_latency = dispatch_latency + exchange_start + (added_latency + kv_gradient_block_run_send_recv_farther + simple_ring_step if ring_ranks > domain_ring else 0)  # start-up, and a step between domains
+    kv_gradient_block_run_send_recv_direct_ll_nics = kv_gradient_block / kv_gradient_block_run_send_recv_ll_nic if ring_ranks > domain_ring else 0  # to a rank of another domain
+    kv_gradient_block_run_send_recv_direct_ll_ports = 0 if ring_ranks > domain_ring else kv_gradient_block / (domain_bandwidth * (exchange_ll_share if exchange_ll_share > 0 else 1))  # to a rank of the same domain
+    kv_gradient_block_run_send_recv_direct_ll_uplinks = kv_gradient_block * unit_oversubscription / (kv_gradient_block_run_send_recv_ll_nic * unit_ring) if ring_ranks > unit_ring else 0  # to another unit, one of each u
+    kv_gradient_block_run_send_recv_direct_ll = kv_gradient_block_run_send_recv_direct_ll_latency + max(kv_gradient_block_run_send_recv_direct_ll_ports, kv_gradient_block_run_send_recv_direct_ll_nics, kv_gradient_block_run_send_recv_direct_ll_uplinks) if ((ll_nic_share > 0) or (ring_ranks <= domain_ring)) and (exchange_ll_share > 0) else inf  # one message a rank, low latency (LL)
+    kv_gradient_block_run_send_recv_direct_simple_latency = dispatch_latency + exchange_start + (added_latency + kv_gradient_block_run_send_recv_farther + simple_ring_step if ring_ranks > domain_ring else 0)  # start-up, and a step between domains
     kv_gradient_block_run_send_recv_nic = nic_per_chip * (simple_nic_share if simple_nic_share > 0 else 1)  # what its share of the NICs attains
-    kv_gradient_block_run_send_recv_send_simple_nics = kv_gradient_block / kv_gradient_block_run_send_recv_nic if ring_ranks > domain_ring else 0  # to a rank of another domain
-    kv_gradient_block_run_send_recv_send_simple_ports = 0 if ring_ranks > domain_ring else kv_gradient_block / (domain_bandwidth * pair_share)  # to a rank of the same domain
-    kv_gradient_block_run_send_recv_send_simple_uplinks = kv_gradient_block * unit_oversubscription / (kv_gradient_block_run_send_recv_nic * unit_ring) if ring_ranks > unit_ring else 0  # to another unit, one of each u
-    kv_gradient_block_run_send_recv_send_simple = kv_gradient_block_run_send_recv_send_simple_latency + max(kv_gradient_block_run_send_recv_send_simple_ports, kv_gradient_block_run_send_recv_send_simple_nics, kv_gradient_block_run_send_recv_send_simple_uplinks) if ((ring_ranks <= domain_ring) or (simple_nic_share > 0)) and (exchange_share > 0) else inf  # one message a rank, whole chunks
-    kv_gradient_block_run_send_recv = min(kv_gradient_block_run_send_recv_send_ll, kv_gradient_block_run_send_recv_send_simple) if ring_ranks > 1 else 0  # from each rank to the next, over the slowest link between
+    kv_gradient_block_run_send_recv_direct_simple_nics = kv_gradient_block / kv_gradient_block_run_send_recv_nic if ring_ranks > domain_ring else 0  # to a rank of another domain
+    kv_gradient_block_run_send_recv_direct_simple_ports = 0 if ring_ranks > domain_ring else kv_gradient_block / (domain_bandwidth * pair_share)  # to a rank of the same domain
+    kv_gradient_block_run_send_recv_direct_simple_uplinks = kv_gradient_block * unit_oversubscription / (kv_gradient_block_run_send_recv_nic * unit_ring) if ring_ranks > unit_ring else 0  # to another unit, one of each u
+    kv_gradient_block_run_send_recv_direct_simple = kv_gradient_block_run_send_recv_direct_simple_latency + max(kv_gradient_block_run_send_recv_direct_simple_ports, kv_gradient_block_run_send_recv_direct_simple_nics, kv_gradient_block_run_send_recv_direct_simple_uplinks) if ((ring_ranks <= domain_ring) or (simple_nic_share > 0)) and (exchange_share > 0) else inf  # one message a rank, whole chunks
+    kv_gradient_block_run_send_recv = min(kv_gradient_block_run_send_recv_direct_ll, kv_gradient_block_run_send_recv_direct_simple) if ring_ranks > 1 else 0  # from each rank to the next, over the slowest link between
     kv_gradient_block_send_recv = kv_gradient_block_ideal_send_recv if library == 0 else kv_gradient_block_run_send_recv  # from each rank to the next, over the slowest link between
     context_ring_backward = kv_block_send_recv * (ring_ranks - 1) + kv_gradient_block_send_recv * ring_ranks  # the same, and r gradients
     context_exchanged_backward = context_exchange + context_ring_backward  # of heads and round the ring, backward
@@ -1530,6 +1530,14 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     host_layers_away = 0 if offload in {0, 1} else 1  # 1 when something of each layer is kept by the host
     host_exposed_backward = host_layers_away * (host_copied_backward - host_hidden_share * min(host_copied_backward, backward_alone))  # what shows, backward
     layer_backward = backward_alone + host_exposed_backward  # a layer, backward, before FSDP
+    domain_replicas = domain_cp * domain_dp  # ranks with the same weights in one fast domain
+    sharing_domain_sharing = min(sharing_ranks, domain_replicas)  # neighbours that share in one fast domain
+    sharing_crosses = 1 if sharing_ranks > sharing_domain_sharing else 0  # 1 where ranks that share weights need the network
+    cp_shares_links = 1 if (1 if cp > domain_cp else 0) == sharing_crosses else 0  # 1 where context-parallel traffic takes the links on which weights are shared
+    ep_shares_links = 1 if (1 if ep > domain_ep else 0) == sharing_crosses else 0  # 1 where experts' traffic takes the links on which weights are shared
+    tp_shares_links = 1 if (1 if tp > domain_tp else 0) == sharing_crosses else 0  # 1 where tensor-parallel traffic takes the links on which weights are shared
+    links_taken_backward = cp_shares_links * (context_exposed_backward + context_exposed_forward * repeated_cp) + ep_shares_links * (ep_exposed_backward + ep_exposed_forward * repeated_tp) + tp_shares_links * (repeated_tp * tensor_exposed_forward + tensor_exposed_backward)  # of its backward pass
+    free_backward = layer_backward - links_taken_backward  # the same, backward
     mean_layers = layers / pp  # layers of the average stage
     domain_experts = max(domain_stage / (domain_ep * domain_etp), 1)  # ranks with the same experts in one fast domain
     expert_sharing_domain_groups = max(domain_experts / expert_sharing_ranks, 1)  # groups that share in one fast domain
@@ -1748,7 +1756,6 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     expert_shares_of_stage_run_all_reduce_tree_simple = expert_shares_of_stage_run_all_reduce_tree_simple_time  # double binary trees, whole chunks
     expert_shares_of_stage_run_all_reduce = min(expert_shares_of_stage_run_all_reduce_ring_ll, expert_shares_of_stage_run_all_reduce_ring_ll128, expert_shares_of_stage_run_all_reduce_ring_simple, expert_shares_of_stage_run_all_reduce_tree_ll, expert_shares_of_stage_run_all_reduce_tree_ll128, expert_shares_of_stage_run_all_reduce_tree_simple, expert_shares_of_stage_run_all_reduce_nvls, expert_shares_of_stage_run_all_reduce_nvls_tree) if expert_sharing_groups > 1 else 0  # by the fastest algorithm and protocol
     expert_shares_of_stage_all_reduce = expert_shares_of_stage_ideal_all_reduce if library == 0 else expert_shares_of_stage_run_all_reduce  # by the fastest algorithm
-    domain_replicas = domain_cp * domain_dp  # ranks with the same weights in one fast domain
     sharing_domain_groups = max(domain_replicas / sharing_ranks, 1)  # groups that share in one fast domain
     shares_of_stage_ideal_all_reduce_half_hierarchical_inside_all_gather_latency = domain_latency * (sharing_domain_groups - 1)  # n - 1 steps
     sharing_groups = replicas / sharing_ranks  # groups that share
@@ -2494,7 +2501,6 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     scattered_experts_of_stage_reduce_scatter = scattered_experts_of_stage_ideal_reduce_scatter if library == 0 else scattered_experts_of_stage_run_reduce_scatter  # by the fastest algorithm
     sharing_unit_sharing = min(sharing_ranks, unit_replicas)  # neighbours that share in one scalable unit
     scattered_of_stage_ideal_rail_latency = unit_latency if sharing_ranks > sharing_unit_sharing else nic_latency  # one step between the farthest ranks of a rail
-    sharing_domain_sharing = min(sharing_ranks, domain_replicas)  # neighbours that share in one fast domain
     scattered_of_stage_ideal_slowest_latency = scattered_of_stage_ideal_rail_latency if sharing_ranks > sharing_domain_sharing else domain_latency  # one step at the slowest level spanned
     scattered_of_stage_ideal_reduce_scatter_flat_all_gather_latency = scattered_of_stage_ideal_slowest_latency * ceil_log2(sharing_ranks)  # log2 n steps, rounded up
     scattered_of_stage_ideal_reduce_scatter_bruck_latency = launch_latency + scattered_of_stage_ideal_reduce_scatter_flat_all_gather_latency  # log2 n steps
@@ -2601,14 +2607,16 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     sync_one_reduction = dp_wire_factor * (scattered_of_stage_reduce_scatter + (scattered_experts_of_stage_reduce_scatter if experts > 0 else 0) if optimizer_sharded > 0 else gradients_of_stage_all_reduce + (expert_gradients_of_stage_all_reduce if experts > 0 else 0))  # of all gradients of a stage
     sync_last_reduction = sync_across_groups + (0 if weights_sharded > 0 else sync_one_reduction)  # what follows the last backward pass of a step
     sync_scatters = micro_batches if gradients_sharded > 0 else 1  # times that the gradients are reduced in a step
-    sync_gradient_behind_one = dp_hidden_share * (min(sync_last_reduction, layer_backward * mean_layers) + (0 if weights_sharded > 0 else (sync_scatters - 1) * min(sync_one_reduction, layer_backward * mean_layers)))  # what hides of the reductions where each has the backward pass of one micro-batch
-    sync_gradient_behind_group = sync_gradient_behind_one if gradients_sharded > 0 else dp_hidden_share * min(sync_last_reduction, layer_backward * mean_layers * pp)  # what would hide if every chunk had the passes of a whole group
+    sync_gradient_behind_one = dp_hidden_share * (min(sync_last_reduction, free_backward * mean_layers) + (0 if weights_sharded > 0 else (sync_scatters - 1) * min(sync_one_reduction, free_backward * mean_layers)))  # what hides of the reductions where each has the backward pass of one micro-batch
+    sync_gradient_behind_group = sync_gradient_behind_one if gradients_sharded > 0 else dp_hidden_share * min(sync_last_reduction, free_backward * mean_layers * pp)  # what would hide if every chunk had the passes of a whole group
     sync_last_gradient = sync_gradient_behind_group - sync_gradient_behind_one  # what shows if no chunk has them
     sync_gradient = sync_last_reduction + (0 if weights_sharded > 0 else sync_one_reduction * (sync_scatters - 1))  # reductions of a step
     sync_least_gradient = sync_gradient - sync_gradient_behind_group  # what would show then
     sync_exposed_gradient = sync_last_gradient / virtual_stages + sync_least_gradient  # what shows of the reductions: the chunk that is computed last has no group behind it
     host_exposed_forward = host_layers_away * (host_copied_forward - host_hidden_share * min(host_copied_forward, forward_alone))  # what shows of them: the next layer's overlap this one
     layer_forward = forward_alone + host_exposed_forward  # a layer, forward, before FSDP
+    links_taken_forward = context_exposed_forward * cp_shares_links + ep_exposed_forward * ep_shares_links + tensor_exposed_forward * tp_shares_links  # of a layer's forward pass, when the links are taken
+    free_forward = layer_forward - links_taken_forward  # of a layer, forward, while the links of FSDP are free
     experts_of_stage_ideal_rail_latency = unit_latency if expert_sharing_ranks > expert_sharing_unit_sharing else nic_latency  # one step between the farthest ranks of a rail
     experts_of_stage_ideal_slowest_latency = experts_of_stage_ideal_rail_latency if expert_sharing_ranks > expert_sharing_domain_sharing else domain_latency  # one step at the slowest level spanned
     experts_of_stage_ideal_all_gather_flat_all_gather_latency = experts_of_stage_ideal_slowest_latency * ceil_log2(expert_sharing_ranks)  # log2 n steps, rounded up
@@ -2819,8 +2827,8 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     weights_of_stage_run_all_gather = min(weights_of_stage_run_all_gather_ring_ll, weights_of_stage_run_all_gather_ring_ll128, weights_of_stage_run_all_gather_ring_simple) if sharing_ranks > 1 else 0  # by the fastest protocol
     weights_of_stage_all_gather = weights_of_stage_ideal_all_gather if library == 0 else weights_of_stage_run_all_gather  # by the fastest algorithm
     sync_weight = 0 if weights_sharded > 0 else (dp_wire_factor * (weights_of_stage_all_gather + (experts_of_stage_all_gather if experts > 0 else 0)) if optimizer_sharded > 0 else 0)  # gathering the updated weights
-    sync_weight_behind_group = dp_hidden_share * min(sync_weight, layer_forward * mean_layers * pp)  # what would hide if every chunk had the passes of a whole group
-    sync_weight_behind_one = dp_hidden_share * min(sync_weight, layer_forward * mean_layers)  # what hides of the gather behind one forward pass
+    sync_weight_behind_group = dp_hidden_share * min(sync_weight, free_forward * mean_layers * pp)  # what would hide if every chunk had the passes of a whole group
+    sync_weight_behind_one = dp_hidden_share * min(sync_weight, free_forward * mean_layers)  # what hides of the gather behind one forward pass
     sync_first_weight = sync_weight_behind_group - sync_weight_behind_one  # what shows if no chunk has them
     sync_least_weight = sync_weight - sync_weight_behind_group  # what would show then
     sync_exposed_weight = sync_first_weight / virtual_stages + sync_least_weight  # what shows of the gather: the chunk that is computed first has no group before it
@@ -3257,10 +3265,10 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     tables_head_forward = fsdp_wire_factor * head_on_rank * (weights_of_layer_all_gather + (experts_of_layer_all_gather if experts > 0 else 0)) / (layer_experts + layer_parameters) if weights_sharded > 0 else 0  # of the head and a micro-batch, forward
     tables_embedding = fsdp_wire_factor * (gradients_of_layer_reduce_scatter + weights_of_layer_all_gather + (expert_gradients_of_layer_reduce_scatter if experts > 0 else 0) + (experts_of_layer_all_gather if experts > 0 else 0)) * (0 if pp > 1 else embedding_on_rank / (layer_experts + layer_parameters)) if weights_sharded > 0 else 0  # of the embedding and a micro-batch
     tables_total = tables_embedding + tables_head_backward + tables_head_forward  # of a micro-batch, hidden or not
-    tables_exposed = tables_total - fsdp_hidden_share * (min(tables_head_backward, max(0, layer_backward - sharded_backward)) + min(tables_head_forward, max(0, layer_forward - sharded_forward)))  # what shows of it
+    tables_exposed = tables_total - fsdp_hidden_share * (min(tables_head_backward, max(0, free_backward - sharded_backward)) + min(tables_head_forward, max(0, free_forward - sharded_forward)))  # what shows of it
     last_work = loss_compute + tables_exposed  # head and loss, and FSDP's traffic for them
-    sharded_exposed_backward = sharded_backward - fsdp_hidden_share * min(sharded_backward, layer_backward)  # what shows of it, backward
-    sharded_exposed_forward = sharded_forward - fsdp_hidden_share * min(sharded_forward, layer_forward)  # what shows of it, forward
+    sharded_exposed_backward = sharded_backward - fsdp_hidden_share * min(sharded_backward, free_backward)  # what shows of it, backward
+    sharded_exposed_forward = sharded_forward - fsdp_hidden_share * min(sharded_forward, free_forward)  # what shows of it, forward
     layer_time = layer_backward + layer_forward + sharded_exposed_backward + sharded_exposed_forward  # a layer, both ways
     all_stages = last_work + layer_time * layers  # a micro-batch on all stages together
     pipeline_backward = layer_backward  # backward of a micro-batch in a layer
@@ -3376,19 +3384,19 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     along_pp_ideal_send_recv_direct = along_pp_ideal_send_recv_direct_latency + max(along_pp_ideal_send_recv_direct_ports, along_pp_ideal_send_recv_direct_nics, along_pp_ideal_send_recv_direct_uplinks)  # one message a rank
     along_pp_ideal_send_recv = along_pp_ideal_send_recv_direct if pp > 1 else 0  # from each rank to the next, over the slowest link between
     along_pp_run_send_recv_farther = unit_beyond if pp > unit_pp else 0  # what further switches add to the longest step
-    along_pp_run_send_recv_send_ll_latency = dispatch_latency + exchange_ll_start + (added_latency + along_pp_run_send_recv_farther + ll_ring_step if pp > domain_pp else 0)  # start-up, and a step between domains
+    along_pp_run_send_recv_direct_ll_latency = dispatch_latency + exchange_ll_start + (added_latency + along_pp_run_send_recv_farther + ll_ring_step if pp > domain_pp else 0)  # start-up, and a step between domains
     along_pp_run_send_recv_ll_nic = min(ll_rank_rate, nic_per_chip * (ll_nic_share if ll_nic_share > 0 else 1))  # what its share of the NICs attains, low latency
-    along_pp_run_send_recv_send_ll_nics = hidden_state_bytes / (along_pp_run_send_recv_ll_nic * sequence_split) if pp > domain_pp else 0  # to a rank of another domain
-    along_pp_run_send_recv_send_ll_ports = 0 if pp > domain_pp else hidden_state_bytes / (domain_bandwidth * sequence_split * (exchange_ll_share if exchange_ll_share > 0 else 1))  # to a rank of the same domain
-    along_pp_run_send_recv_send_ll_uplinks = hidden_state_bytes * unit_oversubscription / (along_pp_run_send_recv_ll_nic * sequence_split * unit_pp) if pp > unit_pp else 0  # to another unit, one of each u
-    along_pp_run_send_recv_send_ll = along_pp_run_send_recv_send_ll_latency + max(along_pp_run_send_recv_send_ll_ports, along_pp_run_send_recv_send_ll_nics, along_pp_run_send_recv_send_ll_uplinks) if ((ll_nic_share > 0) or (pp <= domain_pp)) and (exchange_ll_share > 0) else inf  # one message a rank, low latency (LL)
-    along_pp_run_send_recv_send_simple_latency = dispatch_latency + exchange_start + (added_latency + along_pp_run_send_recv_farther + simple_ring_step if pp > domain_pp else 0)  # start-up, and a step between domains
+    along_pp_run_send_recv_direct_ll_nics = hidden_state_bytes / (along_pp_run_send_recv_ll_nic * sequence_split) if pp > domain_pp else 0  # to a rank of another domain
+    along_pp_run_send_recv_direct_ll_ports = 0 if pp > domain_pp else hidden_state_bytes / (domain_bandwidth * sequence_split * (exchange_ll_share if exchange_ll_share > 0 else 1))  # to a rank of the same domain
+    along_pp_run_send_recv_direct_ll_uplinks = hidden_state_bytes * unit_oversubscription / (along_pp_run_send_recv_ll_nic * sequence_split * unit_pp) if pp > unit_pp else 0  # to another unit, one of each u
+    along_pp_run_send_recv_direct_ll = along_pp_run_send_recv_direct_ll_latency + max(along_pp_run_send_recv_direct_ll_ports, along_pp_run_send_recv_direct_ll_nics, along_pp_run_send_recv_direct_ll_uplinks) if ((ll_nic_share > 0) or (pp <= domain_pp)) and (exchange_ll_share > 0) else inf  # one message a rank, low latency (LL)
+    along_pp_run_send_recv_direct_simple_latency = dispatch_latency + exchange_start + (added_latency + along_pp_run_send_recv_farther + simple_ring_step if pp > domain_pp else 0)  # start-up, and a step between domains
     along_pp_run_send_recv_nic = nic_per_chip * (simple_nic_share if simple_nic_share > 0 else 1)  # what its share of the NICs attains
-    along_pp_run_send_recv_send_simple_nics = hidden_state_bytes / (along_pp_run_send_recv_nic * sequence_split) if pp > domain_pp else 0  # to a rank of another domain
-    along_pp_run_send_recv_send_simple_ports = 0 if pp > domain_pp else hidden_state_bytes / (domain_bandwidth * pair_share * sequence_split)  # to a rank of the same domain
-    along_pp_run_send_recv_send_simple_uplinks = hidden_state_bytes * unit_oversubscription / (along_pp_run_send_recv_nic * sequence_split * unit_pp) if pp > unit_pp else 0  # to another unit, one of each u
-    along_pp_run_send_recv_send_simple = along_pp_run_send_recv_send_simple_latency + max(along_pp_run_send_recv_send_simple_ports, along_pp_run_send_recv_send_simple_nics, along_pp_run_send_recv_send_simple_uplinks) if ((pp <= domain_pp) or (simple_nic_share > 0)) and (exchange_share > 0) else inf  # one message a rank, whole chunks
-    along_pp_run_send_recv = min(along_pp_run_send_recv_send_ll, along_pp_run_send_recv_send_simple) if pp > 1 else 0  # from each rank to the next, over the slowest link between
+    along_pp_run_send_recv_direct_simple_nics = hidden_state_bytes / (along_pp_run_send_recv_nic * sequence_split) if pp > domain_pp else 0  # to a rank of another domain
+    along_pp_run_send_recv_direct_simple_ports = 0 if pp > domain_pp else hidden_state_bytes / (domain_bandwidth * pair_share * sequence_split)  # to a rank of the same domain
+    along_pp_run_send_recv_direct_simple_uplinks = hidden_state_bytes * unit_oversubscription / (along_pp_run_send_recv_nic * sequence_split * unit_pp) if pp > unit_pp else 0  # to another unit, one of each u
+    along_pp_run_send_recv_direct_simple = along_pp_run_send_recv_direct_simple_latency + max(along_pp_run_send_recv_direct_simple_ports, along_pp_run_send_recv_direct_simple_nics, along_pp_run_send_recv_direct_simple_uplinks) if ((pp <= domain_pp) or (simple_nic_share > 0)) and (exchange_share > 0) else inf  # one message a rank, whole chunks
+    along_pp_run_send_recv = min(along_pp_run_send_recv_direct_ll, along_pp_run_send_recv_direct_simple) if pp > 1 else 0  # from each rank to the next, over the slowest link between
     along_pp_send_recv = along_pp_ideal_send_recv if library == 0 else along_pp_run_send_recv  # from each rank to the next, over the slowest link between
     pipeline_chimera_sends = micro_batches * (2 * (1 - 2 / pp)) + pp - 1  # messages that show
     pipeline_dual_later_sends = pp / 2 - 1 if pipeline_dual_backward_first >= pipeline_dual_filling else (0 if max(pipeline_dual_forward_first, pipeline_dual_weights_alone) == pipeline_dual_filling else 1 - pp / 2)  # further messages that show where the wait is for I, or fewer where it is for W

@@ -13,6 +13,7 @@ from math import ceil
 from pathlib import Path
 
 from costmodel.catalog.catalog import Catalog
+from costmodel.catalog.links import PROTOCOLS
 from costmodel.catalog.units import ELEMENT_BYTES, parse_size
 from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
@@ -142,6 +143,7 @@ def collective(
     overlay: str | None = None,
     mtu: int | str | None = None,
     library: str | None = None,
+    protocol: str | None = None,
     started_by: str | None = None,
     beside: str | None = None,
     groups_sharing: int = 1,
@@ -166,7 +168,8 @@ def collective(
             hardware/assumptions/networks.yaml, such as `vxlan,ipsec`, or `none`; as the catalog says when it is left out.
         mtu: the largest packet there, in bytes.
         library: what runs the collective: `nccl`, `xla`, or `none` for what the links would allow; that of the machine when it is
-            left out, where measurements of it are known, unless `algorithm` is one of the links alone.
+            left out, where measurements of it are known and it has the `algorithm`.
+        protocol: of nccl, this one only: `ll`, `ll128` or `simple`.
         started_by: the framework whose host starts the collective by itself: `torch` or `jax`; none, from a captured graph.
         beside: another collective at the same time on the same machine, such as `all-gather:64MiB:8`, its group last.
         groups_sharing: groups that run the collective over the same links at the same time.
@@ -197,10 +200,13 @@ def collective(
         ranks = Group.of(machine, group=group, axes=axes, stride=stride, library=run_by, dispatch_latency=dispatch)
         said = str(ranks)
         _check_routing(routing, ranks)
-        found = [timings(name, payload, ranks, elements, routing) for payload in sizes]
+        _check_protocol(protocol, ranks)
+        found = [timings(name, payload, ranks, elements, routing, protocol) for payload in sizes]
+        if protocol is not None and not all(found):
+            raise InputError(f"{protocol} does not run {name} here: leave out --protocol")
         if ranks.has_forms_of_library:
             hardware = [timings(name, payload, replace(ranks, library=NONE), elements, routing) for payload in sizes]
-            if library is None and algorithm is not None and _is_ideal(algorithm, found[0], hardware[0]):
+            if library is None and algorithm is not None and not _named(algorithm, found[0]):
                 found, run_by = hardware, NONE
             else:
                 found = [_beside(rows, ideal) for rows, ideal in zip(found, hardware, strict=True)]
@@ -324,19 +330,19 @@ def _beside(rows: Sequence[Timing], ideal: Sequence[Timing]) -> list[Timing]:
     return [*rows, *bound, *(row for row in ideal if not row.competes)]
 
 
-def _is_ideal(algorithm: str, run: Sequence[Timing], ideal: Sequence[Timing]) -> bool:
-    """Whether a name is that of an algorithm on the links alone, and of none that the library has."""
-    name = algorithm.lower().replace("_", "-")
-    known = [[row.algorithm for row in rows] for rows in (run, ideal)]
-    return name not in known[0] and (name in known[1] or not _named(algorithm, run))
+def _check_protocol(protocol: str | None, group: Group) -> None:
+    if protocol is None:
+        return
+    if not group.has_forms_of_library:
+        raise InputError(f"--protocol is of nccl; here runs {group.library}")
+    if protocol not in PROTOCOLS:
+        raise InputError.unknown("protocol", protocol, PROTOCOLS)
 
 
 def _named(algorithm: str, rows: Sequence[Timing]) -> list[Timing]:
-    """Those of an algorithm, or of a family: `ring` is each protocol of the ring."""
+    """The timing of an algorithm."""
     name = algorithm.lower().replace("_", "-")
-    exact = [row for row in rows if row.algorithm == name]
-    family = [row for row in rows if row.algorithm.rpartition("-")[0] == name and row.competes]
-    return exact or family
+    return [row for row in rows if row.algorithm == name]
 
 
 def _only(algorithm: str, rows: Sequence[Timing]) -> list[Timing]:
@@ -355,7 +361,7 @@ def _grid(rows: Sequence[Timing], *, sweep: bool = False) -> tuple[Sequence[str]
     cells = [
         [
             *([human.size(row.size_bytes)] if sweep else []),
-            row.algorithm,
+            row.algorithm + (f" ({row.protocol})" if row.protocol else ""),
             ("~" if row.why else "") + human.seconds(row.time_s),
             human.seconds(row.latency_s),
             human.seconds(row.bandwidth_s),

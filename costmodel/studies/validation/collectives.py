@@ -52,7 +52,11 @@ def outcome(row: Row, catalog: Catalog) -> Outcome:
     value = ran.time_s if quantity == "time_s" else ran.busbw_bytes_per_s
     chip = catalog.cluster(row.machine.partition(":")[0]).chip
     return replace(
-        told, predicted=value, chip=chip, strategy=f"{row.operation} {ran.algorithm}", remark=_likeliest_reason(row)
+        told,
+        predicted=value,
+        chip=chip,
+        strategy=f"{row.operation} {ran.algorithm} {ran.protocol}".strip(),
+        remark=_likeliest_reason(row),
     )
 
 
@@ -87,7 +91,7 @@ def predicted(row: Row, catalog: Catalog) -> Timing:
     if message:
         return next(timing for timing in competing if timing.algorithm != "host")
     if row.family:
-        competing = tuple(t for t in competing if t.algorithm == row.family or t.algorithm.startswith(f"{row.family}-"))
+        competing = tuple(t for t in competing if t.algorithm == row.family)
     elif row.no_in_switch:
         competing = tuple(timing for timing in competing if not timing.algorithm.startswith("nvls"))
     if not competing:
