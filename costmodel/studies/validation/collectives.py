@@ -52,7 +52,12 @@ def outcome(row: Row, catalog: Catalog) -> Outcome:
     value = ran.time_s if quantity == "time_s" else ran.busbw_bytes_per_s
     chip = catalog.cluster(row.machine.partition(":")[0]).chip
     return replace(
-        told, predicted=value, chip=chip, strategy=f"{row.operation} {ran.algorithm}", remark=_likeliest_reason(row)
+        told,
+        predicted=value,
+        chip=chip,
+        strategy=f"{row.operation} {ran.algorithm}",
+        remark=_likeliest_reason(row),
+        classes=ran.interval.names if ran.interval else (),
     )
 
 
