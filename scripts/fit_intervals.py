@@ -3,7 +3,7 @@
 Run it after any fit that moves predictions. A factor is the tenth or ninetieth percentile of measured over predicted in the rows of
 the fitting part (three in four, by the hash of their ids), in which no source counts as more than so many rows. Steps count with the
 error that they have when their own source is left out of the fit of shares (scripts/fit_training.py); on chips that training was not
-measured on, with that under the mean share of the other classes of chips.
+measured on, with that under the mean share of peak of the other classes of chips.
 
 Printed for each class is the coverage: on the rows held back, on each quarter by the factors of the other three, and on each source by
 the factors of all others. With --write factors go into hardware/assumptions/errors-*.yaml, coverage into
@@ -115,7 +115,8 @@ def main(arguments: Sequence[str]) -> int:
 def of_training(catalog: Catalog) -> Iterator[Sample]:
     """Steps of the headline rows, and the same again as if training had not been measured on their chips."""
     cases = fit_training.cases(catalog)
-    present = {kind: fit_training.present(kind, catalog) for kind in fit_training.CLASSES}
+    chips = {kind: catalog.chip(names[0]) for kind, names in fit_training.CLASSES.items()}
+    present = {kind: chip.attainable["training_matmul"].value for kind, chip in chips.items()}
     left_out = {case.id: 1 + error for case, error in fit_training.unseen(cases, catalog)}
     by_id = {case.id: case for case in cases}
     for one in training.outcomes(catalog):

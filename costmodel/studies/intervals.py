@@ -26,8 +26,8 @@ CLASSES: Mapping[str, Mapping[str, str]] = {
         "tpu": "steps of dense models on TPUs",
         "experts": "steps of models with experts",
         "measured": "steps on chips that training was measured on",
-        "unmeasured_experts": "steps of models with experts on chips whose share in training is that of other chips",
-        "unmeasured": "steps on chips whose share in training is that of other chips",
+        "unmeasured_experts": "steps of models with experts on chips that training was not measured on",
+        "unmeasured": "steps on chips that training was not measured on",
     },
     "memory": {
         "allocated_dense": "memory of tensors, dense models",
