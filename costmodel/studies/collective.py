@@ -17,7 +17,7 @@ from costmodel.catalog.links import PROTOCOLS
 from costmodel.catalog.units import ELEMENT_BYTES, parse_size
 from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
-from costmodel.studies.messages import messages
+from costmodel.studies.messages import interval, messages
 from costmodel.studies.operations import PAYLOADS, PLACES, ROUTED, operation_named
 from costmodel.studies.overlay import SeenThrough, overlaid
 from costmodel.studies.sharing import SharedLinks, sharing
@@ -177,6 +177,7 @@ def collective(
         found = [_only(algorithm, rows) for rows in found]
     competing = [[row for row in rows if row.competes or algorithm] for rows in found]
     shown = [rows[0] for rows in competing] if sweep else competing[0]
+    shown = [replace(row, interval=interval(row, run_by, machine, ranks, opened)) for row in shown]
     others = [row for row in found[0] if not row.competes] if algorithm is None and not sweep else []
     shared = sharing(competing[0][0], name in PLACES or sweep is not None, beside, groups_sharing, ranks, elements)
     where = machine.name_as_typed + (f" x {machine.slices} slices" if machine.slices > 1 else "")
@@ -184,6 +185,7 @@ def collective(
         *machine.notes,
         PAYLOADS[name],
         who_runs(run_by, machine),
+        *dict.fromkeys(f"80 % interval, {row.interval.said()}." for row in shown if row.interval),
         *_notes([*shown, *others], tied=sweep is None and name not in PLACES),
     )
     return CollectiveAnswer(
@@ -311,12 +313,14 @@ def _only(algorithm: str, rows: Sequence[Timing]) -> list[Timing]:
 def _grid(rows: Sequence[Timing], *, sweep: bool = False) -> tuple[Sequence[str], Sequence[Sequence[Scalar]]]:
     """Headers and cells; an approximate time is marked."""
     first = ["size"] if sweep else []
-    headers = [*first, "algorithm", "time", "latency", "bandwidth", "algbw", "busbw", "bound by"]
+    bounded = ["80 % interval"] if any(row.interval for row in rows) else []
+    headers = [*first, "algorithm", "time", *bounded, "latency", "bandwidth", "algbw", "busbw", "bound by"]
     cells = [
         [
             *([human.size(row.size_bytes)] if sweep else []),
             row.algorithm + (f" ({row.protocol})" if row.protocol else ""),
             ("~" if row.why else "") + human.seconds(row.time_s),
+            *([human.span(row.bounds, human.seconds, "-")] if bounded else []),
             human.seconds(row.latency_s),
             human.seconds(row.bandwidth_s),
             human.rate(row.algbw_bytes_per_s),
