@@ -293,13 +293,9 @@ def text(kind: str, found: Iterable[Fitted]) -> str:
             ("rows", "rows that the factors are of", one.n, "count"),
         ):
             lines += [
-                f"  {one.name}_{end}:",
-                f'    meaning: "{meaning}: {words}"',
-                f"    value: {value:g}",
-                f"    unit: {unit}",
-                "    source: interval-fit",
-                "    confidence: fitted",
-                f'    note: "{note}"',
+                f"  {one.name}_{end}: {{value: {value:g}, unit: {unit}, source: interval-fit, confidence: fitted,",
+                f'      meaning: "{meaning}: {words}",',
+                f'      note: "{note}"}}',
             ]
     return "\n".join(lines) + "\n"
 
