@@ -83,7 +83,7 @@ def transcript(block: str) -> Iterator[str]:
 
 def shell(command: str) -> str:
     """What `command` prints, both streams, with `costmodel` being this checkout's."""
-    define = f'costmodel() {{ "{sys.executable}" -m costmodel "$@"; }}\n'
+    define = f'costmodel() {{ "{sys.executable}" -m costmodel "$@"; }}\npython() {{ "{sys.executable}" "$@"; }}\n'
     done = subprocess.run(
         ["bash", "-c", define + command],
         text=True,

@@ -2,6 +2,7 @@
 
 Needs scipy. Prints for each constant what is fitted beside what the catalog holds, and the error of both on the rows that are
 fitted and on those that judge; --write puts them into the catalog, links that copy them included. The formulas are the generated ones: a trial puts constants in and takes the fastest.
+Beyond the largest payload of the tables, rows of one node that others published join them, drawn by their checksums too.
 Curves of several nodes are fitted to those that one publisher drew and judged by the others.
 """
 
@@ -21,35 +22,40 @@ from costmodel.studies.timings import Group, inputs
 from costmodel.studies.validation.collective_rows import Row, rows_of
 from costmodel.topology.machine import parse_machine
 
-RINGS = {
-    "ll_start": 6e-6,
-    "ll_step": 1e-6,
-    "ll_share": 0.02,
-    "ll128_start": 8e-6,
-    "ll128_step": 1e-6,
-    "ll128_share": 0.35,
-    "simple_start": 15e-6,
-    "simple_step": 2e-6,
-    "simple_share": 0.8,
-    "own_shard": 0.6,
-    "in_network_start": 90e-6,
-    "in_network_share": 0.6,
-}
-EXCHANGE = {
-    "exchange_ll_start": 9e-6,
-    "exchange_ll_share": 0.02,
-    "exchange_start": 16e-6,
-    "exchange_share": 0.65,
-    "own_block": 0.4,
-}
-TREES = {"ll128_ring_step": 8e-6, "ll128_tree_step": 40e-6, "simple_tree_step": 60e-6, "simple_nic_share": 0.9}
-"""What is fitted together, with the first guess of each: the same for all links, so that nothing hangs on what the catalog holds."""
+RING_NAMES = (
+    *("ll_start", "ll_step", "ll_share", "ll128_start", "ll128_step", "ll128_share"),
+    *("simple_start", "simple_step", "simple_share", "own_shard", "in_network_start"),
+)
+RINGS = [
+    dict(zip(RING_NAMES, guess, strict=True))
+    for guess in (
+        (5e-6, 0.8e-6, 0.03, 6e-6, 0.9e-6, 0.4, 17e-6, 0.8e-6, 0.8, 0.5, 80e-6),
+        (8e-6, 1.2e-6, 0.012, 8.5e-6, 1.3e-6, 0.33, 10e-6, 7e-6, 0.85, 0.8, 80e-6),
+        (8e-6, 0.9e-6, 0.02, 11e-6, 1e-6, 0.42, 20e-6, 8e-6, 0.83, 0.7, 80e-6),
+        (5e-6, 1.4e-6, 0.16, 4e-6, 1.9e-6, 0.2, 4e-6, 6e-6, 0.4, 0.01, 80e-6),
+    )
+]
+EXCHANGE = [
+    {
+        "exchange_ll_start": 9e-6,
+        "exchange_ll_share": 0.02,
+        "exchange_start": 16e-6,
+        "exchange_share": 0.65,
+        "own_block": 0.4,
+    }
+]
+TREES = [{"ll128_ring_step": 8e-6, "ll128_tree_step": 40e-6, "simple_tree_step": 60e-6, "simple_nic_share": 0.9}]
+"""What is fitted together, with first guesses: the same for all links, so that nothing hangs on what the catalog holds. Curves of
+several lines have local minima: each guess is tried, and some beside it."""
 FIRST = {"rings": RINGS, "exchange": EXCHANGE, "trees": TREES}
+LARGEST_IN_TABLES = 2**29
+EDGES = (0, 2**16, 2**24, LARGEST_IN_TABLES)
+"""Classes of payloads between these count alike, however many rows each has."""
 TIMES = ("start", "step")
 BANDS = (("small", 0, 2**16), ("medium", 2**16, 2**24), ("large", 2**24, 2**62))
-PASSES = 8
-SPREAD = 0.5
-"""Further first guesses, and how far they lie from the first in logarithms: curves of several lines have local minima."""
+PASSES = 2
+SPREAD = 0.2
+"""Further tries beside each guess, and how far they lie from it in logarithms."""
 
 
 @dataclass(frozen=True)
@@ -98,18 +104,25 @@ def errors(some: Sequence[Case], constants: Mapping[str, float]) -> str:
     return ", ".join(told)
 
 
-def fitted(some: Sequence[Case], names: Sequence[str], start: Mapping[str, float]) -> dict[str, float]:
+def fitted(some: Sequence[Case], names: Sequence[str], guesses: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The constants that are least wrong, in logarithms and with outliers held down."""
     import numpy as np
     from scipy.optimize import least_squares
 
     def wrong(x: Sequence[float]) -> list[float]:
         constants = {name: exp(value) for name, value in zip(names, x, strict=True)}
-        return [log(case.predicted(constants) / (case.row.time_s or 1)) for case in some]
+        return [
+            weight * log(case.predicted(constants) / (case.row.time_s or 1))
+            for case, weight in zip(some, weights, strict=True)
+        ]
 
+    sizes = [sum(case.row.payload > edge for edge in EDGES) for case in some]
+    weights = [(len(some) / len(EDGES) / sizes.count(size)) ** 0.5 for size in sizes]
     draw = np.random.default_rng(0)
-    first = np.log([start[name] for name in names])
-    tries = [first, *(first + draw.normal(0, SPREAD, len(names)) for _ in range(PASSES))]
+    tries = []
+    for guess in guesses:
+        first = np.log([guess[name] for name in names])
+        tries += [first, *(first + draw.normal(0, SPREAD, len(names)) for _ in range(PASSES))]
     found = [least_squares(wrong, x, loss="soft_l1", f_scale=0.05, max_nfev=200) for x in tries]
     best = min(found, key=lambda result: result.cost)
     return {name: exp(value) for name, value in zip(names, best.x, strict=True)}
@@ -128,12 +141,18 @@ def write(link: str, constants: Mapping[str, float]) -> None:
 
 
 def report(
-    link: str, first: Mapping[str, float], fit: Sequence[Case], judge: Sequence[Case], catalog: Catalog, *, store: bool
+    link: str,
+    guesses: Sequence[Mapping[str, float]],
+    fit: Sequence[Case],
+    judge: Sequence[Case],
+    catalog: Catalog,
+    *,
+    store: bool,
 ) -> None:
     """Fit one set of constants and print it; `store` puts it into the catalog."""
     entry = catalog.link(link).library
-    held = {name: entry.constants[name].value for name in first if name in entry.constants} if entry else {}
-    found = fitted(fit, list(held), first)
+    held = {name: entry.constants[name].value for name in guesses[0] if name in entry.constants} if entry else {}
+    found = fitted(fit, list(held), guesses)
     print(f"\n{link}")
     for name, value in found.items():
         unit, factor = ("us", 1e6) if name.endswith(TIMES) else ("", 1.0)
@@ -160,7 +179,9 @@ def main(words: Sequence[str]) -> None:
         row
         for name in ("in_node", "published")
         for row in rows_of(folder / f"{name}.csv", catalog)
-        if not row.skipped and row.time_s and not (name == "published" and not link_of(row, catalog)[1])
+        if not row.skipped
+        and row.time_s
+        and (name == "in_node" or row.payload > LARGEST_IN_TABLES or link_of(row, catalog)[1])
     ]
     groups: dict[tuple[str, str], dict[str, list[Row]]] = {}
     for row in rows:

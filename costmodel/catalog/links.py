@@ -47,7 +47,6 @@ LIBRARY = {
     "simple_share": _ANY_SHARE,
     "own_shard": _COST,
     "in_network_start": _LATENCY,
-    "in_network_share": _ANY_SHARE,
     "exchange_ll_start": _LATENCY,
     "exchange_ll_share": _ANY_SHARE,
     "exchange_start": _LATENCY,

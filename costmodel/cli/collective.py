@@ -81,6 +81,9 @@ def collective(
             "--library", metavar="NAME", help="What runs it: nccl, xla, or none; default: what the machine uses."
         ),
     ] = None,
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", metavar="NAME", help="Of nccl, this one only: ll, ll128, simple.")
+    ] = None,
     started_by: Annotated[
         str | None,
         typer.Option(
@@ -129,6 +132,7 @@ def collective(
         overlay=overlay,
         mtu=mtu,
         library=library,
+        protocol=protocol,
         started_by=started_by,
         beside=beside,
         groups_sharing=groups_sharing,

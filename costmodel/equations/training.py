@@ -7,6 +7,7 @@ from costmodel.equations.axes import RECOMPUTE, STAGE
 from costmodel.equations.host_memory import HostMemory
 from costmodel.equations.kernels.elementwise import OptimizerTraffic
 from costmodel.equations.kernels.layer import LayerCompute
+from costmodel.equations.parallelism.contention import TakenLinks
 from costmodel.equations.parallelism.context import ContextParallel
 from costmodel.equations.parallelism.data import FullySharded, GradientSync, ShardedTables
 from costmodel.equations.parallelism.experts import ExpertParallel
@@ -185,13 +186,26 @@ class Step(Chapter):
         layer.weight_gradient_compute + accumulation.accumulation,
         "of this, what the gradient of the inputs does not wait for",
     )
+    links = part(
+        TakenLinks,
+        tp_forward=tensor.exposed_forward,
+        tp_backward=tensor.exposed_backward + repeated_tp * tensor.exposed_forward,
+        cp_forward=context.exposed_forward,
+        cp_backward=context.exposed_backward + repeated_cp * context.exposed_forward,
+        ep_forward=ep_exposed_forward,
+        ep_backward=ep_exposed_backward + repeated_tp * ep_exposed_forward,
+    )
+    free_forward = equation(
+        seconds, layer_forward - links.taken_forward, "of a layer, forward, while the links of FSDP are free"
+    )
+    free_backward = equation(seconds, layer_backward - links.taken_backward, "the same, backward")
     sharded = part(
         FullySharded,
         dp=layout.replicas,
         gather_layer=dp_gather_layer,
         scatter_layer=dp_scatter_layer,
-        forward_compute=layer_forward,
-        backward_compute=layer_backward,
+        forward_compute=free_forward,
+        backward_compute=free_backward,
         wire_factor=fsdp_wire_factor,
         hidden_share=fsdp_hidden_share,
     )
@@ -206,8 +220,8 @@ class Step(Chapter):
         scatter_layer=dp_scatter_layer,
         embedding_size=select(pp > 1, 0, layout.embedding_on_rank / (layout.layer_parameters + layout.layer_experts)),
         head_size=layout.head_on_rank / (layout.layer_parameters + layout.layer_experts),
-        forward_left=largest(0, layer_forward - sharded.forward),
-        backward_left=largest(0, layer_backward - sharded.backward),
+        forward_left=largest(0, free_forward - sharded.forward),
+        backward_left=largest(0, free_backward - sharded.backward),
         wire_factor=fsdp_wire_factor,
         hidden_share=fsdp_hidden_share,
     )
@@ -254,8 +268,8 @@ class Step(Chapter):
         reduce_scatter=dp_reduce_scatter,
         all_gather=dp_all_gather,
         across=dp_across,
-        forward_compute=mean_layers * layer_forward,
-        backward_compute=mean_layers * layer_backward,
+        forward_compute=mean_layers * free_forward,
+        backward_compute=mean_layers * free_backward,
         wire_factor=dp_wire_factor,
         hidden_share=dp_hidden_share,
     )

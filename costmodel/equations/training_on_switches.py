@@ -13,8 +13,10 @@ from costmodel.symbolic import (
     bytes_,
     column,
     count,
+    equal,
     equation,
     given,
+    holds,
     largest,
     part,
     select,
@@ -158,6 +160,22 @@ class OnSwitches(Chapter):
         GroupAsRun, **across_copies, S=exchanged.expert_gradients_stage / layout.expert_sharing_ranks
     )
     along_pp = part(GroupAsRun, n=pp, m=domain_pp, u=unit_pp, S=layout.hidden_state_bytes / layout.sequence_split)
+    # Groups inside fast domains share ports, those over several the NICs.
+    sharing_crosses = equation(
+        count, holds(layout.sharing_ranks > sharing.domain_sharing), "1 where ranks that share weights need the network"
+    )
+    tp_shares_links, cp_shares_links, ep_shares_links = (
+        equation(
+            count,
+            holds(equal(holds(ranks > inside), crosses)),
+            f"1 where {axis} traffic takes the links on which weights are shared",
+        )
+        for axis, ranks, inside, crosses in (
+            ("tensor-parallel", tp, domain_tp, sharing_crosses),
+            ("context-parallel", cp, domain_cp, sharing_crosses),
+            ("experts'", layout.ep, domain_ep, sharing_crosses),
+        )
+    )
     step = communicating(
         layout.experts,
         Groups(

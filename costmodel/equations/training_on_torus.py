@@ -10,11 +10,13 @@ from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.utilisation import Utilisation
 from costmodel.symbolic import (
     Chapter,
+    both,
     bytes_,
     column,
     count,
     equation,
     given,
+    holds,
     largest,
     part,
     select,
@@ -213,6 +215,24 @@ class OnTorus(Chapter):
         TorusGroup, **outer(expert_sharing), S=exchanged.expert_gradients_stage / layout.expert_sharing_ranks
     )
     along_pp = part(TorusGroup, **on_pp, S=layout.hidden_state_bytes / layout.sequence_split)
+    # Groups share links where both spread along an axis, or over slices.
+    tp_shares_links, cp_shares_links, ep_shares_links = (
+        equation(
+            count,
+            largest(
+                *(
+                    holds(both(group[spread] > 1, inner(sharing)[spread] > 1))
+                    for spread in ("size_x", "size_y", "size_z", "slices")
+                )
+            ),
+            f"1 where {axis} traffic takes the links on which weights are shared",
+        )
+        for axis, group, sharing in (
+            ("tensor-parallel", on_tp, sharing),
+            ("context-parallel", on_cp, sharing),
+            ("experts'", inner(differing), sharing),
+        )
+    )
     step = communicating(
         layout.experts,
         Groups(

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+CONTEXT_AXIS = 5
+"""Position of the ways of context parallelism among the axes of candidates."""
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """A layout that fits, what of it is not as it was, and what it comes to."""
@@ -61,7 +65,7 @@ def legal_degrees(grid: Grid, wanted: Layout) -> dict[str, list[int]]:
     """
     shared = grid.legal
     if wanted.cp > 1 and wanted.cp_type in grid.candidates.cp_types:
-        shared = shared[..., [grid.candidates.cp_types.index(wanted.cp_type)], :]
+        shared = shared.take([grid.candidates.cp_types.index(wanted.cp_type)], axis=CONTEXT_AXIS)
     found = {}
     for name, degrees in grid.degrees.items():
         legal = shared if name == "cp" else grid.legal
@@ -91,7 +95,7 @@ def changes_that_fit(grid: Grid, wanted: Layout, most: int) -> list[Change]:
     others = [degrees != getattr(wanted, name) for name, degrees in grid.degrees.items()]
     split = _along(np.any(others, axis=0), axes, axes)
     split = split | _along([on != wanted.sequence_parallel for on in choices.sequence_parallel], 4, axes)
-    split = split | _along([kind != wanted.cp_type for kind in choices.cp_types], 5, axes)
+    split = split | _along([kind != wanted.cp_type for kind in choices.cp_types], CONTEXT_AXIS, axes)
     kinds = (
         _along([size != wanted.micro_batch_size for size in choices.micro_batches], 0, axes),
         _along(

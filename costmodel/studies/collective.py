@@ -13,10 +13,12 @@ from math import ceil
 from pathlib import Path
 
 from costmodel.catalog.catalog import Catalog
+from costmodel.catalog.links import PROTOCOLS
 from costmodel.catalog.units import ELEMENT_BYTES, parse_size
 from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
 from costmodel.studies.messages import interval, messages
+from costmodel.studies.operations import PAYLOADS, PLACES, ROUTED, operation_named
 from costmodel.studies.overlay import SeenThrough, overlaid
 from costmodel.studies.sharing import SharedLinks, sharing
 from costmodel.studies.ties import TIE
@@ -24,44 +26,6 @@ from costmodel.studies.timings import Group, Routing, Timing, timings
 from costmodel.topology.libraries import NONE, known_library, library_named
 from costmodel.topology.machine import Machine, parse_machine
 
-OPERATIONS = {
-    "all-gather": "every rank gets all shards",
-    "reduce-scatter": "every rank gets its part of the sum",
-    "all-reduce": "every rank gets the sum",
-    "all-to-all": "every rank sends a block to every rank",
-    "broadcast": "one rank's message to all",
-    "reduce": "the sum to one rank",
-    "gather": "all shards to one rank",
-    "scatter": "one rank's shards to all",
-    "send-recv": "one message between two places",
-    "dispatch": "tokens to the ranks of their experts",
-    "combine": "their results back",
-    "host-load": "from host memory to chip memory",
-    "barrier": "all ranks wait for each other",
-}
-_ARRAY = "Size is the whole gathered or reduced array (nccl-tests' convention)."
-_ROOT = "Size is the root's whole buffer."
-_MESSAGE = "Size is the message."
-_COPIES = "Size is a rank's tokens with one copy for each expert."
-PAYLOADS = {
-    "all-gather": _ARRAY,
-    "reduce-scatter": _ARRAY,
-    "all-reduce": _ARRAY,
-    "all-to-all": "Size is one rank's send buffer (nccl-tests' convention); over all devices it is as many times more.",
-    "broadcast": _MESSAGE,
-    "reduce": _MESSAGE,
-    "gather": _ROOT,
-    "scatter": _ROOT,
-    "send-recv": _MESSAGE,
-    "dispatch": _COPIES,
-    "combine": _COPIES,
-    "host-load": "Size is what one chip receives; all chips of a host load at once.",
-    "barrier": "A barrier carries nothing.",
-}
-"""What the size of each operation counts."""
-
-ROUTED = ("dispatch", "combine")
-PLACES = ("send-recv", "host-load")
 DTYPE = "bf16"
 
 _LARGEST = 2**63
@@ -142,6 +106,7 @@ def collective(
     overlay: str | None = None,
     mtu: int | str | None = None,
     library: str | None = None,
+    protocol: str | None = None,
     started_by: str | None = None,
     beside: str | None = None,
     groups_sharing: int = 1,
@@ -166,7 +131,8 @@ def collective(
             hardware/assumptions/networks.yaml, such as `vxlan,ipsec`, or `none`; as the catalog says when it is left out.
         mtu: the largest packet there, in bytes.
         library: what runs the collective: `nccl`, `xla`, or `none` for what the links would allow; that of the machine when it is
-            left out, where measurements of it are known, unless `algorithm` is one of the links alone.
+            left out, where measurements of it are known and it has the `algorithm`.
+        protocol: of nccl, this one only: `ll`, `ll128` or `simple`.
         started_by: the framework whose host starts the collective by itself: `torch` or `jax`; none, from a captured graph.
         beside: another collective at the same time on the same machine, such as `all-gather:64MiB:8`, its group last.
         groups_sharing: groups that run the collective over the same links at the same time.
@@ -197,10 +163,13 @@ def collective(
         ranks = Group.of(machine, group=group, axes=axes, stride=stride, library=run_by, dispatch_latency=dispatch)
         said = str(ranks)
         _check_routing(routing, ranks)
-        found = [timings(name, payload, ranks, elements, routing) for payload in sizes]
+        _check_protocol(protocol, ranks)
+        found = [timings(name, payload, ranks, elements, routing, protocol) for payload in sizes]
+        if protocol is not None and not all(found):
+            raise InputError(f"{protocol} does not run {name} here: leave out --protocol")
         if ranks.has_forms_of_library:
             hardware = [timings(name, payload, replace(ranks, library=NONE), elements, routing) for payload in sizes]
-            if library is None and algorithm is not None and _is_ideal(algorithm, found[0], hardware[0]):
+            if library is None and algorithm is not None and not _named(algorithm, found[0]):
                 found, run_by = hardware, NONE
             else:
                 found = [_beside(rows, ideal) for rows, ideal in zip(found, hardware, strict=True)]
@@ -222,15 +191,6 @@ def collective(
     return CollectiveAnswer(
         name, where, said, tuple(shown), tuple(others), notes, sweep=sweep is not None, overlays=overlays, shared=shared
     )
-
-
-def operation_named(text: str) -> str:
-    """The operation that `text` names, whatever its hyphens; raises InputError with the nearest one."""
-    by_letters = {name.replace("-", ""): name for name in OPERATIONS} | {"sendrecv": "send-recv", "p2p": "send-recv"}
-    found = by_letters.get(text.lower().replace("-", "").replace("_", ""))
-    if found is None:
-        raise InputError.unknown("operation", text, OPERATIONS)
-    return found
 
 
 def _sizes(operation: str, size: int | str | None, sweep: str | None, routing: Routing | None, dtype: str) -> list[int]:
@@ -326,19 +286,19 @@ def _beside(rows: Sequence[Timing], ideal: Sequence[Timing]) -> list[Timing]:
     return [*rows, *bound, *(row for row in ideal if not row.competes)]
 
 
-def _is_ideal(algorithm: str, run: Sequence[Timing], ideal: Sequence[Timing]) -> bool:
-    """Whether a name is that of an algorithm on the links alone, and of none that the library has."""
-    name = algorithm.lower().replace("_", "-")
-    known = [[row.algorithm for row in rows] for rows in (run, ideal)]
-    return name not in known[0] and (name in known[1] or not _named(algorithm, run))
+def _check_protocol(protocol: str | None, group: Group) -> None:
+    if protocol is None:
+        return
+    if not group.has_forms_of_library:
+        raise InputError(f"--protocol is of nccl; here runs {group.library}")
+    if protocol not in PROTOCOLS:
+        raise InputError.unknown("protocol", protocol, PROTOCOLS)
 
 
 def _named(algorithm: str, rows: Sequence[Timing]) -> list[Timing]:
-    """Those of an algorithm, or of a family: `ring` is each protocol of the ring."""
+    """The timing of an algorithm."""
     name = algorithm.lower().replace("_", "-")
-    exact = [row for row in rows if row.algorithm == name]
-    family = [row for row in rows if row.algorithm.rpartition("-")[0] == name and row.competes]
-    return exact or family
+    return [row for row in rows if row.algorithm == name]
 
 
 def _only(algorithm: str, rows: Sequence[Timing]) -> list[Timing]:
@@ -359,7 +319,7 @@ def _grid(rows: Sequence[Timing], *, sweep: bool = False) -> tuple[Sequence[str]
     cells = [
         [
             *([human.size(row.size_bytes)] if sweep else []),
-            row.algorithm,
+            row.algorithm + (f" ({row.protocol})" if row.protocol else ""),
             ("~" if row.why else "") + human.seconds(row.time_s),
             *([human.span(row.bounds, human.seconds, "-")] if bounded else []),
             *([] if bounded and sweep else [human.seconds(row.latency_s)]),

@@ -280,7 +280,8 @@ def _collective_inputs(
     library: str | None,
 ) -> _Inputs:
     from costmodel.catalog.units import parse_size
-    from costmodel.studies.collective import DTYPE, ROUTED, who_runs
+    from costmodel.studies.collective import DTYPE, who_runs
+    from costmodel.studies.operations import ROUTED
     from costmodel.studies.timings import Group, inputs
     from costmodel.topology.libraries import NONE, library_named
     from costmodel.topology.machine import parse_machine

@@ -80,5 +80,6 @@ def _by_library(operation: str, name: str, size: int, pair: Pair, constants: Map
         *(operation, name, size, 2, float(values[quantity]), float(values[f"{quantity}_latency"]), parts),
         meaning=meaning,
         why=why,
+        protocol=way.rpartition("_")[2],
     )
     return replace(told, bandwidth_s=parts[pair.resource])

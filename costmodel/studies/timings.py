@@ -8,6 +8,7 @@ from importlib import import_module
 from math import isfinite
 from typing import Any
 
+from costmodel.catalog.links import PROTOCOLS
 from costmodel.catalog.units import ELEMENT_BYTES
 from costmodel.generated import collectives_math
 from costmodel.generated.labels import CHOICES
@@ -45,8 +46,8 @@ class Routing:
 class Timing:
     """One algorithm at one size. Seconds, bytes, bytes a second; `parts` are the seconds on each resource.
 
-    `why` says why an approximate form is not exact, `needs` where it is valid. What does not compete is a bound or
-    another convention. `interval` is the class of error that bounds the time; a bound or a convention has none.
+    `why` says why an approximate form is not exact, `needs` where it is valid, `protocol` how a library sends. What does not compete is a
+    bound or another convention. `interval` is the class of error that bounds the time; a bound or a convention has none.
     """
 
     operation: str
@@ -65,6 +66,7 @@ class Timing:
     needs: str = ""
     why: str = ""
     competes: bool = True
+    protocol: str = ""
     interval: ErrorClass | None = None
 
     @property
@@ -82,6 +84,7 @@ class Timing:
         return {
             "operation": self.operation,
             "algorithm": self.algorithm,
+            "protocol": self.protocol,
             "size_bytes": self.size_bytes,
             "ranks": self.ranks,
         }
@@ -174,8 +177,10 @@ class Group:
         return self.inputs["slices"] if self.machine.is_torus else self.inputs["n"] / self.inputs["m"]
 
 
-def timings(operation: str, size: int, group: Group, dtype: str, routing: Routing | None) -> list[Timing]:
-    """Every algorithm that applies to elements of `dtype`, fastest first."""
+def timings(
+    operation: str, size: int, group: Group, dtype: str, routing: Routing | None, protocol: str | None = None
+) -> list[Timing]:
+    """Every algorithm that applies to elements of `dtype`, fastest first; of a library by its fastest protocol, or by `protocol`."""
     if group.ranks == 1:
         alone = Timing(
             operation, "alone", size, 1, 0.0, 0.0, 0.0, None, None, "nothing", {}, "one rank has nothing to send"
@@ -190,22 +195,37 @@ def timings(operation: str, size: int, group: Group, dtype: str, routing: Routin
         quantity = f"{name}_{algorithm}"
         if not isfinite(values[quantity]):
             continue
+        name_of, by = _split(algorithm, of_library=group.has_forms_of_library)
+        if protocol is not None and by != protocol:
+            continue
         parts: dict[str, float] = {}
         for resource in facts["resources"]:
             place = _resource(resource, group)
             parts[place] = max(parts.get(place, 0.0), float(values[f"{quantity}_{resource}"]))
         found.append(
             timing(
-                *(operation, algorithm.replace("_", "-"), size, group.ranks),
+                *(operation, name_of, size, group.ranks),
                 *(float(values[quantity]), float(values[f"{quantity}_latency"]), parts),
                 meaning=module.MEANING[quantity],
                 needs=facts["valid"],
                 source=facts["source"],
                 why=facts["approximate"],
                 competes=facts["competes"],
+                protocol=by,
             )
         )
-    return sorted(found, key=lambda timing: timing.time_s)
+    fastest: dict[str, Timing] = {}
+    for row in sorted(found, key=lambda timing: timing.time_s):
+        fastest.setdefault(row.algorithm, row)
+    return list(fastest.values())
+
+
+def _split(algorithm: str, *, of_library: bool) -> tuple[str, str]:
+    """The name of an algorithm and that of its protocol, empty where it has none."""
+    name, _, last = algorithm.rpartition("_")
+    if of_library and last in PROTOCOLS:
+        return name.replace("_", "-"), last
+    return algorithm.replace("_", "-"), "simple" if of_library and algorithm == "nvls_tree" else ""
 
 
 def inputs(size: int, group: Group, dtype: str, routing: Routing | None) -> dict[str, float]:

@@ -14,7 +14,7 @@ from costmodel.topology.overlay import ADDED
 NONE = "none"
 DOMAIN = (
     *("ll_start", "ll_step", "ll_share", "ll128_start", "ll128_step", "ll128_share"),
-    *("simple_start", "simple_step", "simple_share", "own_shard", "in_network_start", "in_network_share"),
+    *("simple_start", "simple_step", "simple_share", "own_shard", "in_network_start"),
     *("exchange_ll_start", "exchange_ll_share", "exchange_start", "exchange_share", "own_block"),
 )
 """Constants of the link of a fast domain; a share that is left out is 0: the protocol is not used."""
@@ -76,12 +76,14 @@ def library_inputs(machine: Machine, library: str, dispatch_latency: float = 0.0
     found = {key: constants.get(key, 0.0) for key in DOMAIN} | {key: beyond.get(key, 0.0) for key in NETWORK}
     if not found["ll_rank_rate"]:
         found["ll_rank_rate"] = inf
+    adds = inner.attainable.get("in_network") if found["in_network_start"] else None
     pair = inner.attainable.get("pair") or inner.attainable["collective"]
     return found | {
         "library": float(CHOICES["library"].index(library)),
         "dispatch_latency": dispatch_latency,
         "added_latency": outer.details[ADDED].value if outer is not None and ADDED in outer.details else 0.0,
         "pair_share": pair.value,
+        "in_network_share": adds.value if adds else 0.0,
     }
 
 

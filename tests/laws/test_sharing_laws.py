@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import assume, given, settings
 
-from tests.equations.training.drawn import cases, decoder, divisors, on
+from tests.equations.training.drawn import cases, decoder, divisors, mixture, on
 
 few = settings(max_examples=settings.default.max_examples // 2)
 EXACT = 1e-12
@@ -35,14 +35,25 @@ def test_larger_groups_hold_less(case):
             assert max(larger[state]) <= max(smaller[state]) * (1 + EXACT)
 
 
+@pytest.mark.parametrize(("layout", "sharing"), [("ep=8", 2), ("ep=4 etp=2", 2), ("ep=16", 1), ("ep=8 tp=2 sp=1", 4)])
+def test_experts_are_in_as_many_groups_as_all_else(layout, sharing):
+    """64 GPUs in groups of 16 replicas: a group holds every expert once or more, and shares each among its own copies."""
+    case = on(mixture(experts=64), "dgx-h100:64", f"{layout} zero=3 shard=16", 4096, 64)
+    found, whole = case(), case.laid(zero=0, shard=0)()
+    assert found["legal"] == 1
+    assert found["expert_sharing_ranks"] == sharing
+    assert found["expert_replicas"] / sharing == found["replicas"] / 16
+    assert found["heaviest_experts"] / found["expert_weight_shards"] == whole["heaviest_experts"] / sharing
+
+
 def test_groups_inside_a_node_gather_on_its_links_and_sum_an_eighth_on_its_nics():
     """8.03e9 weights on 64 GPUs in groups of 8: each reduces 2 * 7/8 of its eighth, 2 GB, over the other nodes (3.51 GB sent)."""
     case = on("llama-3-8b", "dgx-h100:64", "zero=3 shard=8", 8192, 64)
     found = case(nic_share=1, gradient_wire_bytes=2)
     nic = found["nic_bandwidth"] * found["nics_per_host"] / 8
-    sent = found["shares_of_stage_all_reduce"] - found["shares_of_stage_all_reduce_ring_latency"]
+    sent = found["shares_of_stage_ideal_all_reduce_hierarchical_nics"]
     assert sent * nic == pytest.approx(2 * 7 / 8 * found["heaviest_stage"] * 2 / 8, rel=0.05)
-    assert found["weights_of_layer_all_gather_ring_nics"] == 0
+    assert found["weights_of_layer_ideal_all_gather_hierarchical_nics"] == 0
     whole = case.laid(shard=0)()
     assert whole["weights_of_layer_all_gather"] > found["weights_of_layer_all_gather"]
     assert whole["allocated"] < found["allocated"]
@@ -54,3 +65,27 @@ def test_groups_are_for_slow_networks():
     case = on(model, "dgx-h100:64", "zero=3", 4096, 512)
     slow = {"nic_bandwidth": case.inputs["nic_bandwidth"] / 10}
     assert case.laid(shard=8)(**slow)["step_time"] < case(**slow)["step_time"]
+
+
+def test_traffic_that_shows_on_the_same_links_leaves_less_to_hide_behind():
+    """Inside a node FSDP shares the ports with tensor parallelism; over nodes it has the NICs for itself."""
+    model = decoder(layers=32, hidden_size=4096, ffn_size=14336, heads=32, kv_heads=8, head_size=128)
+    inside = on(model, "dgx-h100:8", "tp=2 zero=3", 4096, 8)()
+    across = on(model, "dgx-h100:64", "tp=8 zero=3", 4096, 64)()
+    assert inside["tp_shares_links"] == 1
+    assert across["tp_shares_links"] == 0
+    assert inside["links_taken_forward"] == inside["tensor_exposed_forward"] > 0
+    assert across["links_taken_forward"] == 0
+    slow = {"domain_bandwidth": inside["domain_bandwidth"] / 20}
+    slowed = on(model, "dgx-h100:8", "tp=2 zero=3", 4096, 8)(**slow)
+    hidden = slowed["sharded_forward"] - slowed["sharded_exposed_forward"]
+    most = slowed["fsdp_hidden_share"] * (slowed["layer_forward"] - slowed["tensor_exposed_forward"])
+    assert hidden == pytest.approx(min(most, slowed["fsdp_hidden_share"] * slowed["sharded_forward"]), rel=EXACT)
+
+
+def test_groups_on_one_axis_of_a_torus_share_its_links():
+    """tp along X and FSDP along Y and Z have links of their own; on one axis they share."""
+    model = decoder(layers=8, hidden_size=4096, ffn_size=16384, heads=32, kv_heads=8, head_size=128)
+    apart = on(model, "tpu-v5p:4x4x4", "tp=4 zero=3 placement=x:tp4/y:dp4/z:dp4", 4096, 64)()
+    mixed = on(model, "tpu-v5p:4x4x4", "tp=2 zero=3 placement=x:tp2.dp2/y:dp4/z:dp4", 4096, 64)()
+    assert (apart["tp_shares_links"], mixed["tp_shares_links"]) == (0, 1)

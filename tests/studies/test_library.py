@@ -47,9 +47,9 @@ def test_small_collectives_take_microseconds_more():
 
 
 def test_protocols_take_turns_as_the_payload_grows():
-    by_size = {t.size_bytes: t.algorithm for t in ask("all-reduce", None, "dgx-h100:8", sweep="1KiB:4GiB").timings}
-    order = list(dict.fromkeys(by_size.values()))
-    assert order == ["ring-ll", "ring-ll128", "ring-simple", "nvls"]
+    swept = ask("all-reduce", None, "dgx-h100:8", sweep="1KiB:4GiB").timings
+    order = list(dict.fromkeys((t.algorithm, t.protocol) for t in swept))
+    assert order == [("ring", "ll"), ("ring", "ll128"), ("ring", "simple"), ("nvls", "")]
 
 
 def test_in_switch_addition_has_a_start_of_its_own():
@@ -75,9 +75,13 @@ def test_frameworks_add_what_their_hosts_take():
 
 
 def test_names_of_the_links_alone_keep_their_meaning():
-    assert [t.algorithm for t in ask("all-reduce", "1GiB", "dgx-h100:64", algorithm="tree").timings] == ["tree"]
-    family = ask("all-reduce", "1GiB", "dgx-h100:64", algorithm="tree", library="nccl").timings
-    assert {t.algorithm for t in family} == {"tree-ll", "tree-ll128", "tree-simple"}
+    """Where the library has none of that name, the links answer; where it has, it does, by its fastest protocol or the one asked."""
+    (direct,) = ask("all-gather", "1GiB", "dgx-h100:8", algorithm="direct").timings
+    assert direct.protocol == ""
+    (tree,) = ask("all-reduce", "1GiB", "dgx-h100:64", algorithm="tree").timings
+    assert tree.protocol == "simple"
+    (slow,) = ask("all-reduce", "1GiB", "dgx-h100:64", algorithm="tree", protocol="ll").timings
+    assert slow.time_s > 5 * tree.time_s
     assert {t.algorithm for t in ask("all-reduce", "1GiB", "dgx-h100:64").comparison} == {
         "hardware",
         "book",
@@ -97,6 +101,9 @@ def test_names_of_the_links_alone_keep_their_meaning():
         ("dgx-h100:8", {"started_by": "numpy"}, "torch"),
         ("dgx-h100:8", {"started_by": "torch", "library": "none"}, "here runs none"),
         ("dgx-h100:8", {"library": "nccl", "algorithm": "hierarchical"}, "algorithm"),
+        ("dgx-h100:8", {"protocol": "ll129"}, "did you mean ll128"),
+        ("dgx-h100:8", {"protocol": "ll", "library": "none"}, "here runs none"),
+        ("tpu-v5p:4x4x4", {"protocol": "ll"}, "here runs xla"),
         ("dgx-h100:8", {"beside": "all-gather"}, "OPERATION:SIZE"),
         ("dgx-h100:8", {"beside": "frobnicate:1MiB"}, "operation"),
         ("dgx-h100:8", {"beside": "all-gather:1MiB:9"}, "from 1 to 8"),

@@ -85,13 +85,13 @@ class LibraryGroup(Chapter):
     all_to_all = part(BlocksByLibrary)
     all_to_all = equation(
         seconds,
-        select(n > 1, smallest(all_to_all.sends_ll, all_to_all.sends_simple), 0),
+        select(n > 1, smallest(all_to_all.direct_ll, all_to_all.direct_simple), 0),
         "by the fastest protocol",
     )
     send_recv = part(SendByLibrary, link=domain_bandwidth)
     send_recv = equation(
         seconds,
-        select(n > 1, smallest(send_recv.send_ll, send_recv.send_simple), 0),
+        select(n > 1, smallest(send_recv.direct_ll, send_recv.direct_simple), 0),
         "from each rank to the next, over the slowest link between",
     )
 
@@ -118,9 +118,9 @@ class CollectivesByLibrary(Chapter):
         "by the fastest protocol",
     )
     gather = part(RootByLibrary)
-    gather = equation(seconds, select(n > 1, gather.sends_simple, 0), "grouped sends")
+    gather = equation(seconds, select(n > 1, gather.direct_simple, 0), "grouped sends")
     scatter = part(RootByLibrary)
-    scatter = equation(seconds, select(n > 1, scatter.sends_simple, 0), "grouped sends")
+    scatter = equation(seconds, select(n > 1, scatter.direct_simple, 0), "grouped sends")
     dispatch = part(TokensByLibrary, token_bytes=dispatch_bytes)
     dispatch = equation(
         seconds,
@@ -148,12 +148,12 @@ ALGORITHMS_OF_LIBRARY = {
         *("ring_ll", "ring_ll128", "ring_simple", "tree_ll", "tree_ll128", "tree_simple"),
         *("nvls", "nvls_tree"),
     ),
-    "all_to_all": ("sends_ll", "sends_simple"),
+    "all_to_all": ("direct_ll", "direct_simple"),
     "broadcast": ("ring_ll", "ring_ll128", "ring_simple"),
     "reduce": ("ring_ll", "ring_ll128", "ring_simple"),
-    "gather": ("sends_simple",),
-    "scatter": ("sends_simple",),
-    "send_recv": ("send_ll", "send_simple"),
+    "gather": ("direct_simple",),
+    "scatter": ("direct_simple",),
+    "send_recv": ("direct_ll", "direct_simple"),
     "dispatch": ("per_expert", "per_rank", "per_node"),
     "combine": ("per_expert", "per_rank", "per_node"),
     "barrier": ("ring_ll", "tree_ll", "ring_simple", "tree_simple"),

@@ -45,45 +45,47 @@ class SendByLibrary(Chapter):
         at.nic_per_chip * select(by.simple_nic_share > 0, by.simple_nic_share, 1),
         "what its share of the NICs attains",
     )
-    send_ll_latency = equation(
+    direct_ll_latency = equation(
         seconds,
         by.exchange_ll_start + at.dispatch_latency + select(n > m, by.ll_ring_step + at.added_latency + at.farther, 0),
         "start-up, and a step between domains",
     )
-    send_ll_ports = equation(
+    direct_ll_ports = equation(
         seconds,
         select(n > m, 0, S / (link * select(by.exchange_ll_share > 0, by.exchange_ll_share, 1))),
         "to a rank of the same domain",
     )
-    send_ll_nics = equation(seconds, select(n > m, S / ll_nic, 0), "to a rank of another domain")
-    send_ll_uplinks = equation(
+    direct_ll_nics = equation(seconds, select(n > m, S / ll_nic, 0), "to a rank of another domain")
+    direct_ll_uplinks = equation(
         seconds, select(n > u, S * at.unit_oversubscription / (u * ll_nic), 0), "to another unit, one of each u"
     )
-    send_ll = equation(
+    direct_ll = equation(
         seconds,
         select(
             both(by.exchange_ll_share > 0, either(n <= m, by.ll_nic_share > 0)),
-            send_ll_latency + largest(send_ll_ports, send_ll_nics, send_ll_uplinks),
+            direct_ll_latency + largest(direct_ll_ports, direct_ll_nics, direct_ll_uplinks),
             infinite,
         ),
         "one message a rank, low latency (LL)",
         approximate=LIKE_EXCHANGE,
     )
-    send_simple_latency = equation(
+    direct_simple_latency = equation(
         seconds,
         by.exchange_start + at.dispatch_latency + select(n > m, by.simple_ring_step + at.added_latency + at.farther, 0),
         "start-up, and a step between domains",
     )
-    send_simple_ports = equation(seconds, select(n > m, 0, S / (link * by.pair_share)), "to a rank of the same domain")
-    send_simple_nics = equation(seconds, select(n > m, S / nic, 0), "to a rank of another domain")
-    send_simple_uplinks = equation(
+    direct_simple_ports = equation(
+        seconds, select(n > m, 0, S / (link * by.pair_share)), "to a rank of the same domain"
+    )
+    direct_simple_nics = equation(seconds, select(n > m, S / nic, 0), "to a rank of another domain")
+    direct_simple_uplinks = equation(
         seconds, select(n > u, S * at.unit_oversubscription / (u * nic), 0), "to another unit, one of each u"
     )
-    send_simple = equation(
+    direct_simple = equation(
         seconds,
         select(
             both(by.exchange_share > 0, either(n <= m, by.simple_nic_share > 0)),
-            send_simple_latency + largest(send_simple_ports, send_simple_nics, send_simple_uplinks),
+            direct_simple_latency + largest(direct_simple_ports, direct_simple_nics, direct_simple_uplinks),
             infinite,
         ),
         "one message a rank, whole chunks",
@@ -133,26 +135,26 @@ class RootByLibrary(Chapter):
     by = part(LibraryConstants, shared=True)
     n, m, S = at.n, at.m, at.S
 
-    sends_simple_latency = equation(
+    direct_simple_latency = equation(
         seconds,
         by.exchange_start + at.dispatch_latency + select(n > m, by.simple_ring_step + at.added_latency + at.farther, 0),
         "start-up, and a step between domains",
     )
-    sends_simple_ports = equation(
+    direct_simple_ports = equation(
         seconds,
         (m - 1) * S / (n * at.wire_port * select(by.exchange_share > 0, by.exchange_share, 1)),
         "shards of the root's domain",
     )
-    sends_simple_nics = equation(
+    direct_simple_nics = equation(
         seconds,
         (n - m) * S / (n * at.nic_per_chip * select(by.exchange_nic_share > 0, by.exchange_nic_share, 1)),
         "other shards, over the root's share of the NICs",
     )
-    sends_simple = equation(
+    direct_simple = equation(
         seconds,
         select(
             both(by.exchange_share > 0, either(n <= m, by.exchange_nic_share > 0)),
-            sends_simple_latency + largest(sends_simple_ports, sends_simple_nics),
+            direct_simple_latency + largest(direct_simple_ports, direct_simple_nics),
             infinite,
         ),
         "grouped sends to or from the root, whole chunks",

@@ -180,7 +180,7 @@ class BlocksByLibrary(Chapter):
 
     by = part(LibraryConstants, shared=True)
 
-    sends_ll = part(
+    direct_ll = part(
         ExchangeByProtocol,
         start=by.exchange_ll_start,
         share=by.exchange_ll_share,
@@ -189,8 +189,8 @@ class BlocksByLibrary(Chapter):
         rank_rate=by.ll_rank_rate,
         own_block=0,
     )
-    sends_ll = equation(seconds, sends_ll.time, "grouped sends, low latency (LL)", source=FITTED, approximate=CHOICE)
-    sends_simple = part(
+    direct_ll = equation(seconds, direct_ll.time, "grouped sends, low latency (LL)", source=FITTED, approximate=CHOICE)
+    direct_simple = part(
         ExchangeByProtocol,
         start=by.exchange_start,
         share=by.exchange_share,
@@ -198,6 +198,6 @@ class BlocksByLibrary(Chapter):
         nic_share=by.exchange_nic_share,
         rank_rate=infinite,
     )
-    sends_simple = equation(
-        seconds, sends_simple.time, "grouped sends, whole chunks", source=FITTED, approximate=CHOICE
+    direct_simple = equation(
+        seconds, direct_simple.time, "grouped sends, whole chunks", source=FITTED, approximate=CHOICE
     )

@@ -55,7 +55,7 @@ def outcome(row: Row, catalog: Catalog) -> Outcome:
         told,
         predicted=value,
         chip=chip,
-        strategy=f"{row.operation} {ran.algorithm}",
+        strategy=f"{row.operation} {ran.algorithm} {ran.protocol}".strip(),
         remark=_likeliest_reason(row),
         classes=ran.interval.names if ran.interval else (),
     )
@@ -92,7 +92,7 @@ def predicted(row: Row, catalog: Catalog) -> Timing:
     if message:
         return next(timing for timing in competing if timing.algorithm != "host")
     if row.family:
-        competing = tuple(t for t in competing if t.algorithm == row.family or t.algorithm.startswith(f"{row.family}-"))
+        competing = tuple(t for t in competing if t.algorithm == row.family)
     elif row.no_in_switch:
         competing = tuple(timing for timing in competing if not timing.algorithm.startswith("nvls"))
     if not competing:

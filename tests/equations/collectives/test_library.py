@@ -63,13 +63,13 @@ def test_with_the_constants_of_the_hardware_it_adds_nothing(inputs):
         assert run[f"{operation}_ring_ll"] == INFINITE
         assert same(run[f"{operation}_ring_simple"], links[f"{operation}_ring"])
     if inputs["n"] <= inputs["m"]:
-        assert same(run["all_to_all_sends_simple_ports"], links["all_to_all_direct_ports"])
+        assert same(run["all_to_all_direct_simple_ports"], links["all_to_all_direct_ports"])
         if inputs["n"] > 2:
             assert same(run["all_reduce_nvls"], links["all_reduce_nvls"])
     elif inputs["n"] / inputs["m"] in (2, 4, 8, 16):
         assert same(run["all_reduce_tree_simple"], links["all_reduce_tree"])
-    assert same(run["all_to_all_sends_simple_nics"], links["all_to_all_direct_nics"])
-    assert run["send_recv_send_ll"] == INFINITE
+    assert same(run["all_to_all_direct_simple_nics"], links["all_to_all_direct_nics"])
+    assert run["send_recv_direct_ll"] == INFINITE
 
 
 def round_number_machine(n, m, payload, **more):
@@ -133,7 +133,7 @@ def round_number_machine(n, m, payload, **more):
         # 50 us; 6/5 of 5 MB at 50 GB/s.
         (5, 5, 5_000_000, "all_reduce_nvls", 50 + 120),
         # 10 us; 4/5 of 5 MB at 50 GB/s.
-        (5, 5, 5_000_000, "all_to_all_sends_simple", 10 + 80),
+        (5, 5, 5_000_000, "all_to_all_direct_simple", 10 + 80),
         # 2 nodes of 4: 2 of 7 steps between them, 5 inside at the least of 3 us; 7/8 of 8 MB by 4 NICs of 5 GB/s.
         (8, 4, 8_000_000, "all_gather_ring_simple", 20 + 2 * 10 + 5 * 3 + 350),
         # 4 nodes of 2: a chain of one step and trees of two, there and back; 2 S/2 at 5 GB/s.
@@ -143,9 +143,9 @@ def round_number_machine(n, m, payload, **more):
         # The same steps at 2 and 1 us; 7/8 of 8 kB at the 5 GB/s that a rank sends at most.
         (8, 4, 8_000, "all_gather_ring_ll", 5 + 2 * 2 + 5 * 1 + Fraction(7, 5)),
         # To the neighbour at 80 GB/s.
-        (2, 2, 8_000_000, "send_recv_send_simple", 10 + 100),
+        (2, 2, 8_000_000, "send_recv_direct_simple", 10 + 100),
         # To another node: 10 us more, at 5 GB/s.
-        (2, 1, 1_000_000, "send_recv_send_simple", 10 + 10 + 200),
+        (2, 1, 1_000_000, "send_recv_direct_simple", 10 + 10 + 200),
     ],
 )
 def test_round_numbers(n, m, payload, name, microseconds):

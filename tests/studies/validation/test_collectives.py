@@ -110,13 +110,17 @@ def table(folder, *lines):
 @pytest.mark.parametrize(
     ("line", "machine", "strategy"),
     [
-        ("s,H100-SXM,8,1,all_reduce,NCCL (nccl-tests -t),fp16,1048576,25,,,,", "h100-sxm", "all-reduce ring-ll128"),
-        ("s,H100-SXM,8.0,1.0,all_reduce,NCCL,int8,536870912.0,2677,,,,", "h100-sxm", "all-reduce ring-simple"),
+        ("s,H100-SXM,8,1,all_reduce,NCCL (nccl-tests -t),fp16,1048576,25,,,,", "h100-sxm", "all-reduce ring ll128"),
+        ("s,H100-SXM,8.0,1.0,all_reduce,NCCL,int8,536870912.0,2677,,,,", "h100-sxm", "all-reduce ring simple"),
         ("s,NVIDIA H200,8,1,allreduce,NCCL,fp16,536870912,2040,,,,", "h200-sxm", "all-reduce nvls"),
-        ("s,GB200,4,1,all_gather,NCCL,fp16,536870912,720,,,,", "gb200", "all-gather ring-simple"),
-        ("s,GB200 NVL72,32,,all_reduce,nccl-tests peak,,,,,680,,", "gb200", "all-reduce ring-simple"),
-        ("s,H100 + 8x400G,256,32,all_reduce,nccl-tests,?,268435456,1900,,,,", "h100-sxm", "all-reduce nvls-tree"),
-        ("s,DGX A100 8x200G,32,4,all_reduce,nccl-tests peak,,,,,192,,", "a100-sxm-80gb", "all-reduce ring-simple"),
+        ("s,GB200,4,1,all_gather,NCCL,fp16,536870912,720,,,,", "gb200", "all-gather ring simple"),
+        ("s,GB200 NVL72,32,,all_reduce,nccl-tests peak,,,,,680,,", "gb200", "all-reduce ring simple"),
+        (
+            "s,H100 + 8x400G,256,32,all_reduce,nccl-tests,?,268435456,1900,,,,",
+            "h100-sxm",
+            "all-reduce nvls-tree simple",
+        ),
+        ("s,DGX A100 8x200G,32,4,all_reduce,nccl-tests peak,,,,,192,,", "a100-sxm-80gb", "all-reduce ring simple"),
         ('s,"B200 (P6-B200, 8x400G EFA/node)",32,4,all_reduce,NCCL via torch,?,1073741824,5700,,,,', "b200-sxm", ""),
         ('s,TPU v5e 8x16,16,,all_gather,"XLA, 16-axis (ring, wrap)",?,4294967296,47510,,,,', "tpu-v5e", ""),
         ("s,TPU v5p 4x4x4,64,,all_reduce,XLA,?,4294967296,47510,,,,", "tpu-v5p", "all-reduce equal-split"),
