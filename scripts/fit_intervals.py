@@ -99,8 +99,12 @@ def main(arguments: Sequence[str]) -> int:
     found = [one for kind in MEANING for one in fitted(kind, [s for s in samples if s.kind == kind])]
     every = [*found, *of_kernels(catalog)]
     for one in every:
-        told = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in list(one.record().items())[2:])
-        print(f"{one.kind} {one.name}: {one.low:.3g} to {one.high:.3g} (n {one.n} of {one.sources}); {told}")
+        of = (
+            "" if one.kind == "kernels" else f"{one.low:.3g} to {one.high:.3g}, {one.n} rows of {one.sources} sources; "
+        )
+        counts = {"held back": one.held_back, "in turn": one.in_turn, "unseen sources": one.unseen}
+        told = ", ".join(f"{way} {inside / n:.0%} of {n}" for way, (inside, n) in counts.items() if n)
+        print(f"{one.kind} {one.name}: {of}{told}")
     if "--write" in arguments:
         for kind in MEANING:
             path = ROOT / "hardware/assumptions" / f"errors-{kind}.yaml"
@@ -293,13 +297,9 @@ def text(kind: str, found: Iterable[Fitted]) -> str:
             ("rows", "rows that the factors are of", one.n, "count"),
         ):
             lines += [
-                f"  {one.name}_{end}:",
-                f'    meaning: "{meaning}: {words}"',
-                f"    value: {value:g}",
-                f"    unit: {unit}",
-                "    source: interval-fit",
-                "    confidence: fitted",
-                f'    note: "{note}"',
+                f"  {one.name}_{end}: {{value: {value:g}, unit: {unit}, source: interval-fit, confidence: fitted,",
+                f'      meaning: "{meaning}: {words}",',
+                f'      note: "{note}"}}',
             ]
     return "\n".join(lines) + "\n"
 

@@ -311,18 +311,19 @@ def _only(algorithm: str, rows: Sequence[Timing]) -> list[Timing]:
 
 
 def _grid(rows: Sequence[Timing], *, sweep: bool = False) -> tuple[Sequence[str], Sequence[Sequence[Scalar]]]:
-    """Headers and cells; an approximate time is marked."""
+    """Headers and cells; an approximate time is marked. Beside an interval there is no room for the parts of the time."""
     first = ["size"] if sweep else []
-    bounded = ["80 % interval"] if any(row.interval for row in rows) else []
-    headers = [*first, "algorithm", "time", *bounded, "latency", "bandwidth", "algbw", "busbw", "bound by"]
+    bounded = any(row.interval for row in rows)
+    told = ["latency", "bandwidth"] if not bounded else ["80 % interval"] if sweep else ["80 % interval", "latency"]
+    headers = [*first, "algorithm", "time", *told, "algbw", "busbw", "bound by"]
     cells = [
         [
             *([human.size(row.size_bytes)] if sweep else []),
             row.algorithm + (f" ({row.protocol})" if row.protocol else ""),
             ("~" if row.why else "") + human.seconds(row.time_s),
             *([human.span(row.bounds, human.seconds, "-")] if bounded else []),
-            human.seconds(row.latency_s),
-            human.seconds(row.bandwidth_s),
+            *([] if bounded and sweep else [human.seconds(row.latency_s)]),
+            *([] if bounded else [human.seconds(row.bandwidth_s)]),
             human.rate(row.algbw_bytes_per_s),
             human.rate(row.busbw_bytes_per_s),
             row.bound,
