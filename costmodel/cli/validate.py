@@ -48,7 +48,10 @@ def validate(
             "--models", metavar="FILE.csv", help="Shapes of models that neither the catalog nor tables/published has."
         ),
     ] = None,
-    by: Annotated[str | None, typer.Option("--by", metavar="NAME", help="Group by source, chip or strategy.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="NAME", help="Group by source, chip, strategy or class (of model and precision)."),
+    ] = None,
     rows: Annotated[
         bool, typer.Option("--rows", help="Every row and quantity: measured, predicted, or why it is skipped.")
     ] = False,

@@ -154,7 +154,7 @@ def calibrate(
 
 
 def _operation(operation: str | None) -> str:
-    from costmodel.studies.collective import operation_named
+    from costmodel.studies.operations import operation_named
 
     known = tuple(dict.fromkeys(nccl_tests.OPERATIONS.values()))
     name = operation_named(operation) if operation is not None else ""

@@ -374,7 +374,9 @@ def assumptions(found: Estimate) -> tuple[str, ...]:
         f"weight products in {found.dtype} at the share of peak that training sustains ({found.chip}); see `costmodel hardware show {found.chip}`",
         found.software,
         found.recipe.said(),
-        "step interval: all communication hidden where it can be, to none hidden; not an error bar",
+        f"80 % interval, {found.errors.time.said()}",
+        *dict.fromkeys(f"80 % interval, {one.said()}" for one in found.errors.memory.values()),
+        "all overlapped to none: the step with all communication hidden where it can be, and with none",
         "failures, restarts and checkpoints by hardware/assumptions/reliability.yaml; goodput from the worst to the best fleets",
         "no evaluation, no data stalls",
     ]

@@ -10,12 +10,18 @@ from pathlib import Path
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
 from costmodel.report import Record, Table, human
-from costmodel.studies.validation import kinds
+from costmodel.studies.validation import coverage, kinds
 from costmodel.studies.validation.outcome import Outcome
+from costmodel.studies.validation.ranking import Ranking, rankings
 from costmodel.studies.validation.statistics import GROUPINGS, Summary, summaries, worst
 
 MOST_WORST = 5
 """Rows that are told of each kind, those furthest from what was measured."""
+RANKING_NOTES = (
+    "time of a token and chip; spread: slowest over fastest, as measured, of the median sweep",
+    "in top 3: sweeps whose fastest as measured is among the three that are predicted fastest",
+    "regret: what the one that is predicted fastest takes longer than the fastest, as measured",
+)
 MOST_REASONS = 4
 """Reasons told for rows that are not predicted."""
 
@@ -42,6 +48,14 @@ class ValidateAnswer:
         """All counted rows of a kind, then its groups."""
         return summaries(kind, self.counted(kind), self.by)
 
+    def rankings(self, kind: str) -> list[Ranking]:
+        """How well the sweeps among the counted rows of a kind are ranked."""
+        return rankings(self.counted(kind))
+
+    def coverages(self, kind: str) -> list[coverage.Coverage]:
+        """What the 80 % intervals of each class of error hold of the counted rows of a kind."""
+        return coverage.coverages(kind, self.counted(kind))
+
     def records(self) -> Sequence[Record]:
         """One row a group, or a row and quantity with `each_row`."""
         if self.each_row:
@@ -57,8 +71,11 @@ class ValidateAnswer:
         return self.records()
 
     def extras(self) -> Mapping[str, object]:
-        """Nothing beside the results."""
-        return {}
+        """How well each kind of sweep is ranked, and what 80 % intervals hold."""
+        return {
+            "ranking": [one.record() for kind in self.outcomes for one in self.rankings(kind)],
+            "coverage": [one.record() for kind in self.outcomes for one in self.coverages(kind)],
+        }
 
     def tables(self) -> Sequence[Table]:
         """The errors of each kind, with the worst rows; or every row."""
@@ -92,6 +109,23 @@ class ValidateAnswer:
                 self._notes(kind),
             )
         ]
+        found += coverage.table(kind, self.coverages(kind))
+        ranked = [
+            (
+                one.source,
+                one.varied,
+                one.groups,
+                f"{one.spread:.2f}",
+                f"{one.spearman:.2f}",
+                human.percent(one.top / one.groups),
+                human.percent(one.median_regret),
+                human.percent(one.worst_regret),
+            )
+            for one in self.rankings(kind)
+        ]
+        if ranked:
+            columns = ("source", "what varies", "sweeps", "spread", "Spearman", "in top 3", "regret", "worst\nregret")
+            found.append(Table(f"Ranking within sweeps: {kind}", columns, ranked, RANKING_NOTES))
         bad = [
             (one.id, _signed(one.error), one.quantity, one.source, one.remark or "-")
             for one in worst(self.counted(kind), MOST_WORST)
@@ -137,7 +171,7 @@ def validate(
         kind: training, memory, collectives or kernels; all that there are, or those that a table is of, when it is left out.
         table: a CSV of measurements in place of the shipped ones, in their columns or those of their sources.
         models: a CSV of the shapes of models that the catalog does not have.
-        by: source, chip or strategy, to group the errors.
+        by: source, chip, strategy or class, to group the errors.
         each_row: one record a row and quantity in place of the statistics.
         all_rows: statistics over all rows that are predicted, also those that no headline rule keeps.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
@@ -178,6 +212,8 @@ def _record(one: Outcome) -> Record:
         "predicted": one.predicted,
         "low": one.low,
         "high": one.high,
+        "error_class": one.error_class or None,
+        "unseen": one.unseen,
         "error": one.error,
         "skipped": one.skipped or None,
         "headline": one.headline,

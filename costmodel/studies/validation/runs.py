@@ -177,7 +177,11 @@ def _theirs(row: Row) -> PublishedRun:
         ep=row.whole("ep") or 1,
         dp=row.whole("dp"),
         zero=words.word("sharding", words.SHARDING, row.text("sharding")),
-        shard_group=int(pattern[1] or pattern[2]) if pattern else 0,
+        shard_group=int(pattern[1] or pattern[2])
+        if pattern
+        else per_node
+        if re.search(r"^hsdp.*in node", row.text("sharding"))
+        else 0,
         precision=words.word("precision", words.PRECISION, row.text("precision")),
         recompute=words.word("recompute", words.RECOMPUTE, row.text("recompute")),
         attention=words.word("attention_kernel", words.ATTENTION, row.text("attention_kernel")),

@@ -16,6 +16,7 @@ GROUPINGS: Mapping[str, Callable[[Outcome], str]] = {
     "source": lambda outcome: outcome.source,
     "chip": lambda outcome: outcome.chip,
     "strategy": lambda outcome: outcome.strategy,
+    "class": lambda outcome: outcome.work_class,
 }
 """What rows can be grouped by, beside the quantity."""
 

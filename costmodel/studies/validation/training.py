@@ -8,16 +8,19 @@ from typing import Any
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
+from costmodel.search.precision import HALF
+from costmodel.studies.intervals import of_step
 from costmodel.studies.validation import runs
-from costmodel.studies.validation.assumed import unfused
 from costmodel.studies.validation.headline import left_out
 from costmodel.studies.validation.outcome import Outcome
 from costmodel.studies.validation.prepared import Prepared, Preparing
+from costmodel.studies.validation.ranking import sweep
 from costmodel.studies.validation.rows import published
 from costmodel.studies.validation.runs import PublishedRun, Unread
 
 KIND = "training"
 QUANTITY = "step_time_s"
+MANY_RANKS, FEW = 8, 2
 SHORT_STEP_S = 1.0
 """Steps under a second are often bound by what the equations leave out: launches, data, the host."""
 
@@ -64,7 +67,25 @@ def _outcome(run: PublishedRun, preparing: Preparing) -> Outcome:
         strategy=known.strategy if known else "",
         left_out=left_out(run),
         remark=remark(known) if known else "",
+        work_class=work_class(known) if known else "",
+        sweep=sweep(run) if known else "",
+        classes=of_run(known) if known else (),
+        work=known.workload.step_tokens / known.workload.machine.chips if known else 1.0,
     )
+
+
+def of_run(one: Prepared) -> tuple[str, ...]:
+    """The classes of its error."""
+    workload = one.workload
+    return of_step(workload.machine.chip, workload.dtype, experts=workload.model.experts is not None)
+
+
+def work_class(one: Prepared) -> str:
+    """What kind of run it is, as far as the error depends on it."""
+    if one.workload.model.experts is not None:
+        return "experts"
+    bits = "16 bits" if one.workload.dtype in HALF else "8 or 4 bits"
+    return f"dense, {bits}{', TPU' if one.workload.machine.chip.kind == 'tpu' else ''}"
 
 
 def time_from_flops(run: PublishedRun, values: Mapping[str, Any]) -> float | None:
@@ -86,13 +107,20 @@ def step_time_of_rate(chip_tflops: float, counted: str, values: Mapping[str, Any
 
 REMARKS: tuple[tuple[str, Callable[[Prepared], bool]], ...] = (
     (
-        "a step of about a second: launches and the host are not counted",
+        "a step of about a second: what the host, data and logging take of it is a guess",
         lambda one: one.values["step_time"] < SHORT_STEP_S,
     ),
-    ("attention is not fused, and is predicted as if it were", lambda one: unfused(one.run)),
-    ("gradients that nothing overlapped", lambda one: "dp-not-overlapped" in one.run.traits),
     ("activations go to the host and back", lambda one: "offload" in one.run.traits),
-    ("FSDP in groups, predicted over all ranks", lambda one: bool(one.run.shard_group)),
+    (
+        "layers of experts, whose code differs by up to a factor of two between releases",
+        lambda one: one.workload.model.experts is not None,
+    ),
+    (
+        "code of before 2023 with small micro-batches under tp: slower than anything counted explains",
+        lambda one: (
+            "before-2023" in one.run.traits and one.layout.tp >= MANY_RANKS and one.layout.micro_batch_size <= FEW
+        ),
+    ),
 )
 """What the equations leave out, the gravest first."""
 
