@@ -306,7 +306,7 @@ def text(kind: str, found: Iterable[Fitted]) -> str:
 
 ORIGIN: Mapping[bool, str] = {
     False: "sources",
-    True: "classes of chips, each as if training had not been measured on it",
+    True: "classes of chips, each as if not measured",
 }
 
 
