@@ -314,7 +314,7 @@ def _grid(rows: Sequence[Timing], *, sweep: bool = False) -> tuple[Sequence[str]
     """Headers and cells; an approximate time is marked."""
     first = ["size"] if sweep else []
     bounded = ["80 % interval"] if any(row.interval for row in rows) else []
-    headers = [*first, "algorithm", "time", *bounded, "latency", "bandwidth", "algbw", "busbw", "bound by"]
+    headers = [*first, "algorithm", "time", *bounded, "latency", "bandwidth", "algbw", "busbw", "bound"]
     cells = [
         [
             *([human.size(row.size_bytes)] if sweep else []),
