@@ -76,6 +76,17 @@ def buckets_math() -> str:
     )
 
 
+def intervals_math() -> str:
+    """Intervals by the measured error of a class."""
+    from costmodel.equations.intervals import RateInterval, SizeInterval, TimeInterval
+
+    chapters = {"time_interval": TimeInterval, "size_interval": SizeInterval, "rate_interval": RateInterval}
+    return math_module(
+        "Between which bounds four of five measured values lie.",
+        {name: (chapter.system, ["p10", "p90"]) for name, chapter in chapters.items()},
+    )
+
+
 def overlay_math() -> str:
     """A link seen through tunnels, ciphers and virtual switches."""
     from costmodel.equations.collectives.overlay import OverlaidLink
@@ -246,6 +257,7 @@ TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/group_on_switches_by_library_math.py": lambda: group_math("switches_by_library"),
     "costmodel/generated/group_on_torus_math.py": lambda: group_math("torus"),
     "costmodel/generated/economics_math.py": economics_math,
+    "costmodel/generated/intervals_math.py": intervals_math,
     "costmodel/generated/kernels_math.py": kernels_math,
     "costmodel/generated/labels.py": labels,
     "costmodel/generated/overlay_math.py": overlay_math,

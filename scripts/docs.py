@@ -14,10 +14,12 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+import constants
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = ROOT / "docs/reference/commands.md"
@@ -220,10 +222,7 @@ def published_layouts() -> str:
     )
 
 
-def columns(headers: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """A table of several columns; bars inside cells are escaped."""
-    lines = [headers, ("---",) * len(headers), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+columns = constants.markdown
 
 
 def collective_errors() -> str:
@@ -283,6 +282,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "memory printed": memory_printed,
     "published layouts": published_layouts,
     "errors of collectives": collective_errors,
+    **constants.TABLES,
 }
 
 

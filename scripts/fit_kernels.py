@@ -44,7 +44,9 @@ CHAPTERS: dict[str, type[Chapter]] = {
 GAIN = 0.98
 """A further constant is kept where it lowers the mean error to this share or less."""
 DIGITS = 3
-OUTSIDE = 0.08
+OUTSIDE = {"decode": 0.055}
+USUALLY_OUTSIDE = 0.08
+"""Share of the fitted rows beyond either end: less than a tenth, the rows that judge lie further out; of decode kernels furthest."""
 FEW = 30
 NOTICE = (
     "# Written by scripts/fit_kernels.py: between `low` and `high` lie four of five of measured over predicted times."
@@ -268,7 +270,8 @@ def interval(group: Group, constants: Mapping[str, float]) -> dict[str, tuple[fl
     narrower than a tenth either way where few rows were fitted.
     """
     over = np.exp(-group.logarithms("fit", constants))
-    low, high = (float(np.quantile(over, share)) for share in (OUTSIDE, 1 - OUTSIDE))
+    outside = OUTSIDE.get(group.family, USUALLY_OUTSIDE)
+    low, high = (float(np.quantile(over, share)) for share in (outside, 1 - outside))
     least = 0.1 if len(over) < FEW else 0.0
     return {"low": (rounded(min(low, 1 - least)), "ratio"), "high": (rounded(max(high, 1 + least)), "ratio")}
 

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Chip, Number
@@ -25,6 +24,7 @@ from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
 from costmodel.studies.validation import training
 from costmodel.studies.validation.headline import left_out
+from costmodel.studies.validation.held_back import held_back as is_held_back
 from costmodel.studies.validation.outcome import Outcome
 from costmodel.studies.validation.prepared import Preparing
 from costmodel.studies.validation.rows import published
@@ -52,8 +52,6 @@ KERNELS = {
 OLDER_KERNEL = 1.25
 """By how much the older attention kernel falls further behind in training than on its own."""
 SHARES = ("matmul_share", "half_share", "attention_share")
-HELD_BACK = 4
-"""One row of so many, those whose hash it divides, is held back."""
 SCALE = 0.06
 """Errors beyond it count by their size and not by its square, so that outliers do not rule."""
 FULL_WEIGHT = 30
@@ -116,7 +114,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def held_back(case: Case) -> bool:
     """Whether the fit does not look at a row."""
-    return crc32(case.id.encode()) % HELD_BACK == 0
+    return is_held_back(case.id)
 
 
 def cases(catalog: Catalog) -> list[Case]:

@@ -77,8 +77,8 @@ FAMILIES: dict[str, dict[str, tuple[str, float, float]]] = {
 def kernels(block: Block) -> Kernels:
     """What a file says; raises CatalogError for a kernel or a constant that is none, or that is missing."""
     block.keys_are(("name",), ("kernels", "kernels_of"))
-    if ("kernels" in block) == ("kernels_of" in block):
-        raise block.error("expected either `kernels` or `kernels_of`, the name of a sister chip")
+    if "kernels" not in block and "kernels_of" not in block:
+        raise block.error("expected `kernels`, or `kernels_of`: the name of a sister chip for those that are not there")
     measured = (
         {key: _constants(block.block("kernels"), key) for key in block.block("kernels")} if "kernels" in block else {}
     )

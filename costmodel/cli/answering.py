@@ -12,6 +12,7 @@ import typer
 
 from costmodel.cli.options import folder
 from costmodel.report import Answer, Format, write
+from costmodel.report.write import ENDINGS
 
 if TYPE_CHECKING:
     from costmodel.catalog.catalog import Catalog
@@ -44,10 +45,12 @@ def answering(study: Callable[..., Answer]) -> Callable[..., None]:
     """Make a command of `study`, a function of its options that returns an Answer.
 
     The command gets --format, --output, --long and --catalog besides; a parameter `catalog` of `study` receives the
-    catalog. It writes the answer and exits with the answer's code.
+    catalog. It writes the answer and exits with the answer's code. A study that has a parameter `output` of its own makes
+    something else than the answer: it gets every name that does not end as a format does, and the answer is printed.
     """
     signature = inspect.signature(study, eval_str=True)
     wants_catalog = "catalog" in signature.parameters
+    makes_output = "output" in signature.parameters
 
     @functools.wraps(study)
     def command(
@@ -58,13 +61,17 @@ def answering(study: Callable[..., Answer]) -> Callable[..., None]:
         opened = Catalog.open(catalog)
         if wants_catalog:
             options["catalog"] = opened
+        if makes_output:
+            options["output"] = None if output is None or output.suffix.lower() in ENDINGS else output
+            output = None if options["output"] else output
         answer = study(**options)
         write(answer, format, output, long=long, catalog_hash=opened.hash)
         raise typer.Exit(answer.exit_code)
 
     own = [parameter for name, parameter in signature.parameters.items() if name != "catalog"]
     typed: Any = command
-    typed.__signature__ = signature.replace(parameters=[*own, *_shared()], return_annotation=None)
+    shared = [parameter for parameter in _shared() if parameter.name not in {one.name for one in own}]
+    typed.__signature__ = signature.replace(parameters=[*own, *shared], return_annotation=None)
     return command
 
 

@@ -15,7 +15,7 @@ from costmodel.version import __version__
 
 COMMANDS: tuple[str, ...] = (
     *("plan", "train", "collective", "kernel", "explain"),
-    *("validate", "hardware", "models", "catalog"),
+    *("validate", "calibrate", "hardware", "models", "catalog"),
 )
 """Modules of this package, one a command, each with its Typer app `app`."""
 

@@ -26,6 +26,11 @@ class Progress:
         if done % 50 == 0 and self._is_late():
             print(f"\r{done:,} rows", end="", file=sys.stderr, flush=True)
 
+    def parts(self, done: int) -> None:
+        """The parts of measurements that were left out in turn."""
+        if self._is_late():
+            print(f"\r{done:,} parts left out in turn", end="", file=sys.stderr, flush=True)
+
     def end(self) -> None:
         """End the line of a count, where one was begun."""
         if self._is_late():

@@ -44,6 +44,7 @@ LAYOUT_HELP = (
     epilog=examples(
         "train llama-3-70b --on dgx-h100:512",
         'train llama-3.1-405b --on dgx-h100:16384 --batch 16M --layout "tp=8 pp=16 v=8 recompute=selective"',
+        'train llama-3-70b --on dgx-h100:512 --layout "tp=8 pp=4" --measured 12.3s',
         "train 7B 13B 70B --on tpu-v5p:8x8x8 --seq 4096 --format csv -o sizes.csv",
     ),
 )
@@ -71,6 +72,14 @@ def train(
     stages: Annotated[
         bool, typer.Option("--stages", help="Show what each pipeline stage holds in each phase of a step.")
     ] = False,
+    measured: Annotated[
+        str | None,
+        typer.Option(
+            "--measured",
+            metavar="TIME",
+            help="Seconds of a step that you measured with this layout (12.3s, 850ms): which single term could explain the difference.",
+        ),
+    ] = None,
 ) -> Answer:
     """Time, memory and money of a training step, item by item."""
     from costmodel.studies.train import train as study
@@ -90,5 +99,6 @@ def train(
         document_length=document_length,
         loss_chunks=loss_chunks,
         stages=stages,
+        measured=measured,
         catalog=catalog,
     )

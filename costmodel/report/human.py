@@ -7,7 +7,7 @@ gives `-` for what is not known (None or NaN).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E", "Z")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -30,6 +30,13 @@ def number(value: float | None, digits: int = DIGITS) -> str:
         return f"{value:.{digits - 1}e}"
     rounded = _rounded(value, digits)
     return f"{rounded:,.{_decimals(rounded, digits)}f}"
+
+
+def span(ends: tuple[float | None, float | None], shown: Callable[[float | None], str], between: str = " to ") -> str:
+    """From one end to the other, as `shown` writes each: 1.20 to 1.45 ms where both have the same unit."""
+    low, high = (shown(end) for end in ends)
+    first, _, unit = low.partition(" ")
+    return f"{first if unit and high.endswith(f' {unit}') else low}{between}{high}"
 
 
 def _decimals(value: float, digits: int) -> int:

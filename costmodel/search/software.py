@@ -84,7 +84,7 @@ class Software:
             "expert_launch_time": 0.0 if fused or self.launched(chip) == "graphs" else known["expert_launch_time"],
             "cast_kernels": 0.0 if precise else known["cast_kernels"],
             "expert_path_factor": known["expert_path_factor_fused"] if fused else 1.0,
-            "expert_launches": 2.0 if precise else 4.0,
+            "expert_launches": known["expert_launches" if precise else "expert_launches_cast"],
         }
         if self.attention:
             found["score_bytes"] = known["kept_score"] if unfused else 0.0

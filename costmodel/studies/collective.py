@@ -17,7 +17,8 @@ from costmodel.catalog.links import PROTOCOLS
 from costmodel.catalog.units import ELEMENT_BYTES, parse_size
 from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
-from costmodel.studies.messages import messages
+from costmodel.studies.messages import interval, messages
+from costmodel.studies.operations import PAYLOADS, PLACES, ROUTED, operation_named
 from costmodel.studies.overlay import SeenThrough, overlaid
 from costmodel.studies.sharing import SharedLinks, sharing
 from costmodel.studies.ties import TIE
@@ -25,44 +26,6 @@ from costmodel.studies.timings import Group, Routing, Timing, timings
 from costmodel.topology.libraries import NONE, known_library, library_named
 from costmodel.topology.machine import Machine, parse_machine
 
-OPERATIONS = {
-    "all-gather": "every rank gets all shards",
-    "reduce-scatter": "every rank gets its part of the sum",
-    "all-reduce": "every rank gets the sum",
-    "all-to-all": "every rank sends a block to every rank",
-    "broadcast": "one rank's message to all",
-    "reduce": "the sum to one rank",
-    "gather": "all shards to one rank",
-    "scatter": "one rank's shards to all",
-    "send-recv": "one message between two places",
-    "dispatch": "tokens to the ranks of their experts",
-    "combine": "their results back",
-    "host-load": "from host memory to chip memory",
-    "barrier": "all ranks wait for each other",
-}
-_ARRAY = "Size is the whole gathered or reduced array (nccl-tests' convention)."
-_ROOT = "Size is the root's whole buffer."
-_MESSAGE = "Size is the message."
-_COPIES = "Size is a rank's tokens with one copy for each expert."
-PAYLOADS = {
-    "all-gather": _ARRAY,
-    "reduce-scatter": _ARRAY,
-    "all-reduce": _ARRAY,
-    "all-to-all": "Size is one rank's send buffer (nccl-tests' convention); over all devices it is as many times more.",
-    "broadcast": _MESSAGE,
-    "reduce": _MESSAGE,
-    "gather": _ROOT,
-    "scatter": _ROOT,
-    "send-recv": _MESSAGE,
-    "dispatch": _COPIES,
-    "combine": _COPIES,
-    "host-load": "Size is what one chip receives; all chips of a host load at once.",
-    "barrier": "A barrier carries nothing.",
-}
-"""What the size of each operation counts."""
-
-ROUTED = ("dispatch", "combine")
-PLACES = ("send-recv", "host-load")
 DTYPE = "bf16"
 
 _LARGEST = 2**63
@@ -214,6 +177,7 @@ def collective(
         found = [_only(algorithm, rows) for rows in found]
     competing = [[row for row in rows if row.competes or algorithm] for rows in found]
     shown = [rows[0] for rows in competing] if sweep else competing[0]
+    shown = [replace(row, interval=interval(row, run_by, machine, ranks, opened)) for row in shown]
     others = [row for row in found[0] if not row.competes] if algorithm is None and not sweep else []
     shared = sharing(competing[0][0], name in PLACES or sweep is not None, beside, groups_sharing, ranks, elements)
     where = machine.name_as_typed + (f" x {machine.slices} slices" if machine.slices > 1 else "")
@@ -221,20 +185,12 @@ def collective(
         *machine.notes,
         PAYLOADS[name],
         who_runs(run_by, machine),
+        *dict.fromkeys(f"80 % interval, {row.interval.said()}." for row in shown if row.interval),
         *_notes([*shown, *others], tied=sweep is None and name not in PLACES),
     )
     return CollectiveAnswer(
         name, where, said, tuple(shown), tuple(others), notes, sweep=sweep is not None, overlays=overlays, shared=shared
     )
-
-
-def operation_named(text: str) -> str:
-    """The operation that `text` names, whatever its hyphens; raises InputError with the nearest one."""
-    by_letters = {name.replace("-", ""): name for name in OPERATIONS} | {"sendrecv": "send-recv", "p2p": "send-recv"}
-    found = by_letters.get(text.lower().replace("-", "").replace("_", ""))
-    if found is None:
-        raise InputError.unknown("operation", text, OPERATIONS)
-    return found
 
 
 def _sizes(operation: str, size: int | str | None, sweep: str | None, routing: Routing | None, dtype: str) -> list[int]:
@@ -357,12 +313,14 @@ def _only(algorithm: str, rows: Sequence[Timing]) -> list[Timing]:
 def _grid(rows: Sequence[Timing], *, sweep: bool = False) -> tuple[Sequence[str], Sequence[Sequence[Scalar]]]:
     """Headers and cells; an approximate time is marked."""
     first = ["size"] if sweep else []
-    headers = [*first, "algorithm", "time", "latency", "bandwidth", "algbw", "busbw", "bound by"]
+    bounded = ["80 % interval"] if any(row.interval for row in rows) else []
+    headers = [*first, "algorithm", "time", *bounded, "latency", "bandwidth", "algbw", "busbw", "bound by"]
     cells = [
         [
             *([human.size(row.size_bytes)] if sweep else []),
             row.algorithm + (f" ({row.protocol})" if row.protocol else ""),
             ("~" if row.why else "") + human.seconds(row.time_s),
+            *([human.span(row.bounds, human.seconds, "-")] if bounded else []),
             human.seconds(row.latency_s),
             human.seconds(row.bandwidth_s),
             human.rate(row.algbw_bytes_per_s),

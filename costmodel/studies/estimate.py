@@ -16,6 +16,7 @@ from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload
 from costmodel.studies.buckets import GradientBuckets, gradient_buckets
 from costmodel.studies.economics import Failures, economics, failures, list_price
+from costmodel.studies.intervals import MEMORY, StepErrors
 from costmodel.studies.stages import StageMemory, stage_memory
 
 TIME_ITEMS = {
@@ -114,7 +115,10 @@ class HostUse:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One layout: time and memory item by item, and what the run takes. Seconds, bytes, dollars, joules."""
+    """One layout: time and memory item by item, and what the run takes. Seconds, bytes, dollars, joules.
+
+    `bounds` are the 80 % intervals of step time and memory, by the names of CSV and JSON; `errors` the classes that they follow.
+    """
 
     model: str
     on: str
@@ -128,6 +132,8 @@ class Estimate:
     step_time_s: float
     step_time_low_s: float
     step_time_high_s: float
+    errors: StepErrors
+    bounds: Mapping[str, float]
     time: Breakdown
     communication: Breakdown
     memory: Breakdown
@@ -231,6 +237,8 @@ class Estimate:
             "step_time_s": self.step_time_s,
             "step_time_low_s": self.step_time_low_s,
             "step_time_high_s": self.step_time_high_s,
+            **self.bounds,
+            "error_class": self.errors.time.name,
             "tokens_per_s": self.tokens_per_s,
             "chip_flops_per_s": self.chip_flops_per_s,
             "mfu": self.mfu,
@@ -267,6 +275,7 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
     price = list_price(machine.cluster.prices)
     run = economics(workload, values, catalog, train_tokens, price)
     stage, phase = _worst(values)
+    errors = StepErrors.of(workload, catalog)
     return Estimate(
         model=workload.model.name,
         on=machine.name_as_typed if machine.slices == 1 else f"{machine.name_as_typed} x {machine.slices} slices",
@@ -280,6 +289,8 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         step_time_s=values["step_time"],
         step_time_low_s=low["step_time"],
         step_time_high_s=high["step_time"],
+        errors=errors,
+        bounds=errors.bounds(values["step_time"], {name: values[name] for name in MEMORY}),
         time=Breakdown({item: values[f"time_{item}"] for item in TIME_ITEMS}),
         communication=Breakdown({item: values[f"total_{item}"] for item in COMMUNICATION}),
         memory=Breakdown({item: values[f"memory_{item}"] for item in MEMORY_ITEMS}),
@@ -289,7 +300,7 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         memory_ranges=Breakdown(
             {
                 f"{quantity}_{end}_bytes": found[quantity]
-                for quantity in ("allocated", "reserved", "device_used")
+                for quantity in MEMORY
                 for end, found in (("low", low), ("high", high))
             }
         ),

@@ -221,6 +221,7 @@ def _training_inputs(
     from costmodel.search.evaluate import evaluate, inputs
     from costmodel.studies.buckets import bucket_inputs, reduced_whole
     from costmodel.studies.economics import list_price, run_inputs
+    from costmodel.studies.intervals import StepErrors
     from costmodel.studies.offload import offload_inputs
     from costmodel.studies.question import ask
     from costmodel.studies.traffic import traffic_inputs
@@ -255,6 +256,10 @@ def _training_inputs(
         given = bucket_inputs(workload, chosen, evaluate(workload, chosen, catalog), catalog)
     elif subject == "offload":
         given = offload_inputs(workload, given, evaluate(workload, chosen, catalog), catalog)
+    elif subject == "interval":
+        error = StepErrors.of(workload, catalog).time
+        given = error.inputs(evaluate(workload, chosen, catalog)["step_time"])
+        assumed = [*assumed, error.said()]
     elif subject == "traffic":
         given = traffic_inputs(given, evaluate(workload, chosen, catalog))
     kind = int(machine.is_torus) + 2 * (subject == "training" and workload.has_experts)
@@ -275,7 +280,8 @@ def _collective_inputs(
     library: str | None,
 ) -> _Inputs:
     from costmodel.catalog.units import parse_size
-    from costmodel.studies.collective import DTYPE, ROUTED, who_runs
+    from costmodel.studies.collective import DTYPE, who_runs
+    from costmodel.studies.operations import ROUTED
     from costmodel.studies.timings import Group, inputs
     from costmodel.topology.libraries import NONE, library_named
     from costmodel.topology.machine import parse_machine

@@ -5,14 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError, nearest
 from costmodel.generated import collectives_math, group_on_switches_by_library_math
-from costmodel.studies.timings import Timing, timing
+from costmodel.studies.intervals import ErrorClass, error_class, of_collective
+from costmodel.studies.timings import Group, Timing, timing
 from costmodel.topology.libraries import NONE, library_inputs
 from costmodel.topology.machine import Machine
 from costmodel.topology.places import Pair, pairs
 
 ON_SLICE = ("neighbour", "farthest")
+INSIDE = ("domain", "host", *ON_SLICE)
+"""Places in one fast domain or host."""
+UNMEASURED = ("host", "dcn")
+"""Places between which no library is measured."""
 _OTHER_NAMES = {"node": "domain", "nvlink": "domain", "rail": "leaf", "pcie": "host", "ici": "neighbour"}
 
 
@@ -49,6 +55,15 @@ def messages(
         meaning = pair.meaning.format(**values)
         found.append(timing(operation, name, size, 2, time, latency, parts, meaning=meaning))
     return sorted(found, key=lambda timing: timing.time_s)
+
+
+def interval(row: Timing, library: str, machine: Machine, group: Group | None, catalog: Catalog) -> ErrorClass:
+    """The class of error of a message between two places, or of a collective of a group."""
+    if group is None and row.algorithm in UNMEASURED:
+        library = NONE
+    domains = group.domains if group else 1.0 if row.algorithm in INSIDE else 2.0
+    names = of_collective(row.size_bytes, library, torus=machine.is_torus, domains=domains)
+    return error_class("collectives", names, catalog)
 
 
 def _by_library(operation: str, name: str, size: int, pair: Pair, constants: Mapping[str, float]) -> Timing:

@@ -9,6 +9,7 @@ from costmodel.catalog.units import parse_size
 from costmodel.errors import InputError
 from costmodel.generated import collectives_math
 from costmodel.report import Table, human
+from costmodel.studies.operations import PLACES, ROUTED, operation_named
 from costmodel.studies.timings import Group, Timing, timings
 from costmodel.topology.machine import AXIS_NAMES
 
@@ -92,8 +93,6 @@ def sharing(
 
 def _beside(text: str, ranks: Group, dtype: str) -> tuple[Timing, Group]:
     """The fastest way of the collective beside, and its group."""
-    from costmodel.studies.collective import PLACES, ROUTED, operation_named
-
     operation, colon, rest = text.partition(":")
     size, _, where = rest.partition(":")
     if not colon or not size:

@@ -12,6 +12,7 @@ SUBJECTS = {
     "run": "what a training run takes, as if nothing failed and with failures",
     "buckets": "gradients reduced in buckets behind the backward pass (DDP)",
     "offload": "states, weights or activations of a step kept by the host",
+    "interval": "between which four of five measured steps lie where such a step is predicted",
     "traffic": "bytes that a rank sends in a step",
     "collective": "the collectives of a group of ranks, by every algorithm",
     "model": "parameters, FLOPs and KV cache of a model",
@@ -32,6 +33,7 @@ FEW = {
         *("optimizer_on_host", "all_on_host", "weights_exposed", "weights_needed", "activations_exposed"),
         "activations_needed",
     ),
+    "interval": ("p10", "p90"),
     "traffic": ("sent_tp", "sent_cp", "sent_ep", "sent_dp", "sent_fsdp", "sent_pp", "message"),
 }
 OF_A_STEP = ("training", *FEW)
@@ -71,6 +73,10 @@ def systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
         from costmodel.equations.parallelism.offload import StageOffload
 
         return [(StageOffload.system, ())] * 2
+    if subject == "interval":
+        from costmodel.equations.intervals import TimeInterval
+
+        return [(TimeInterval.system, ())] * 2
     if subject == "traffic":
         from costmodel.equations.parallelism.traffic import Traffic
 

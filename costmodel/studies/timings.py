@@ -13,6 +13,7 @@ from costmodel.catalog.units import ELEMENT_BYTES
 from costmodel.generated import collectives_math
 from costmodel.generated.labels import CHOICES
 from costmodel.report import Scalar
+from costmodel.studies.intervals import ErrorClass
 from costmodel.topology.groups import group_descriptors
 from costmodel.topology.libraries import NONE, library_inputs
 from costmodel.topology.machine import Machine
@@ -45,8 +46,8 @@ class Routing:
 class Timing:
     """One algorithm at one size. Seconds, bytes, bytes a second; `parts` are the seconds on each resource.
 
-    `why` says why an approximate form is not exact, `needs` where it is valid, `protocol` how a library sends. What does not compete is a bound or
-    another convention.
+    `why` says why an approximate form is not exact, `needs` where it is valid, `protocol` how a library sends. What does not compete is a
+    bound or another convention. `interval` is the class of error that bounds the time; a bound or a convention has none.
     """
 
     operation: str
@@ -66,11 +67,17 @@ class Timing:
     why: str = ""
     competes: bool = True
     protocol: str = ""
+    interval: ErrorClass | None = None
 
     @property
     def status(self) -> str:
         """Whether the form is exact."""
         return "approximate" if self.why else "exact"
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The 80 % interval of the time."""
+        return (None, None) if self.interval is None else self.interval.time(self.time_s)
 
     def key(self) -> dict[str, Scalar]:
         """What it is the timing of."""
@@ -87,6 +94,8 @@ class Timing:
         return {
             **self.key(),
             "time_s": self.time_s,
+            "time_p10_s": self.bounds[0],
+            "time_p90_s": self.bounds[1],
             "latency_s": self.latency_s,
             "bandwidth_s": self.bandwidth_s,
             "algbw_bytes_per_s": self.algbw_bytes_per_s,
@@ -94,6 +103,7 @@ class Timing:
             "bound": self.bound,
             "status": self.status,
             "source": self.source,
+            "error_class": self.interval.name if self.interval else None,
         }
 
     def result(self) -> dict[str, object]:

@@ -23,6 +23,7 @@ from costmodel.search.software import Software
 from costmodel.search.splits import best_split
 from costmodel.search.workload import Workload, scalar_inputs
 from costmodel.studies.estimate import Estimate, estimate
+from costmodel.studies.gap import Gap, gap, measured_seconds
 from costmodel.studies.question import Question, ask, batches, require_legal, searched
 from costmodel.studies.stages import stages_table
 from costmodel.studies.training_tables import changes_table, comparison, details
@@ -74,6 +75,7 @@ class TrainAnswer:
     split: tuple[Faster | None, ...]
     by_stage: bool = False
     """Whether tables show what each stage holds in each phase."""
+    gap: Gap | None = None
 
     @property
     def exit_code(self) -> int:
@@ -105,7 +107,8 @@ class TrainAnswer:
 
     def extras(self) -> Mapping[str, object]:
         """What all of them assume."""
-        return {"assumptions": list(self.assumptions)}
+        measured = {"measured": self.gap.result()} if self.gap is not None else {}
+        return {"assumptions": list(self.assumptions), **measured}
 
     def tables(self) -> Sequence[Table]:
         """A comparison when there are several, then the details of each."""
@@ -119,7 +122,8 @@ class TrainAnswer:
                 *changes_table(found, changes),
             ]
         ]
-        return [*several, *each, Table("Assumptions", notes=self.assumptions)]
+        beside = self.gap.tables() if self.gap is not None else []
+        return [*several, *each, *beside, Table("Assumptions", notes=self.assumptions)]
 
 
 def train(
@@ -138,6 +142,7 @@ def train(
     document_length: int | str | None = None,
     loss_chunks: int = 1,
     stages: bool = False,
+    measured: str | float | None = None,
     catalog: Catalog | Path | None = None,
 ) -> TrainAnswer:
     """The cost of a training step of each model on a machine.
@@ -158,17 +163,24 @@ def train(
         document_length: tokens of the document that a token is in, on the mean over tokens, where sequences pack several.
         loss_chunks: pieces of a micro-batch in which head and loss are computed.
         stages: whether tables show what each stage holds in each phase.
+        measured: seconds of a step of that layout, or text such as `12.3s`: what could explain the difference is told.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
 
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
 
     """
     opened = Catalog.of(catalog)
+    took = measured_seconds(measured) if measured is not None else None
+    if took is not None and layout is None:
+        raise InputError('a measured step is one of a layout: give --layout, such as --layout "tp=8 pp=4"')
     machine = parse_machine(on, slices, opened)
     InputError.unless(models, (str, Model, Sequence), "models are names, or a list of them")
     several = [models] if isinstance(models, str | Model) else list(models)
     if not several:
         raise InputError("no model was given: name one, such as llama-3-8b or 7B")
+    if took is not None and len(several) > 1:
+        raise InputError("a measured step is one of a model: name one beside --measured")
+    beside: Gap | None = None
     found, notes, changes, faster, split = [], [], [], [], []
     for model in several:
         question = ask(
@@ -187,6 +199,7 @@ def train(
         )
         workload, chosen = settle(question, layout, opened)
         found.append(estimate(workload, chosen, opened, question.train_tokens))
+        beside = gap(took, workload, chosen, opened) if took is not None else None
         stale = (f"{chosen.schedule} takes gradients of older weights: it changes the mathematics of the training",)
         faster.append(faster_placement(workload, chosen, opened) if layout is not None else None)
         split.append(faster_split(workload, chosen, opened) if layout is not None else None)
@@ -199,7 +212,7 @@ def train(
         short = layout is not None and found[-1].fits != "yes"
         changes.append(cheapest_changes(workload, chosen, opened) if short else None)
     return TrainAnswer(
-        tuple(found), tuple(notes), assumptions(found[0]), tuple(changes), tuple(faster), tuple(split), stages
+        tuple(found), tuple(notes), assumptions(found[0]), tuple(changes), tuple(faster), tuple(split), stages, beside
     )
 
 
@@ -361,7 +374,9 @@ def assumptions(found: Estimate) -> tuple[str, ...]:
         f"weight products in {found.dtype} at the share of peak that training sustains ({found.chip}); see `costmodel hardware show {found.chip}`",
         found.software,
         found.recipe.said(),
-        "step interval: all communication hidden where it can be, to none hidden; not an error bar",
+        f"80 % interval, {found.errors.time.said()}",
+        *dict.fromkeys(f"80 % interval, {one.said()}" for one in found.errors.memory.values()),
+        "all overlapped to none: the step with all communication hidden where it can be, and with none",
         "failures, restarts and checkpoints by hardware/assumptions/reliability.yaml; goodput from the worst to the best fleets",
         "no evaluation, no data stalls",
     ]

@@ -8,6 +8,7 @@ from costmodel.report import Table, human
 from costmodel.search.batch import counted
 from costmodel.search.nearest import Change
 from costmodel.studies.estimate import COMMUNICATION, MEMORY_ITEMS, TIME_ITEMS, Estimate
+from costmodel.studies.intervals import PERCENTILES
 from costmodel.studies.stages import MOMENTS
 
 SMALLEST_SHARE = 5e-4
@@ -21,23 +22,29 @@ def details(found: Estimate, notes: Sequence[str]) -> list[Table]:
 
 def summary(found: Estimate, notes: Sequence[str]) -> Table:
     """The answer in short."""
-    step = f"{human.seconds(found.step_time_s)}  ({human.seconds(found.step_time_low_s)} to {human.seconds(found.step_time_high_s)})"
+    overlap = human.span((found.step_time_low_s, found.step_time_high_s), human.seconds)
     tokens = found.global_batch * found.sequence_length
     rows = [
         ("layout", found.layout.without_placement),
         ("placement", found.layout.placement),
         ("batch", f"{counted(found.global_batch)} of {found.sequence_length:,} = {human.count(tokens)} tokens"),
-        ("step time", step),
+        ("step time", f"{human.seconds(found.step_time_s)} (80 % interval {_interval(found, 'step_time', 's')})"),
+        ("all overlapped to none", overlap),
         ("throughput", f"{human.rate(found.tokens_per_s, 'tokens/s')}, {human.flops(found.chip_flops_per_s)} a chip"),
         (
             "MFU",
             f"{human.percent(found.mfu)} (attention causal {human.percent(found.mfu_causal)}, hardware {human.percent(found.hfu)})",
         ),
-        ("memory", f"{human.size(found.device_used_bytes)} of {human.size(found.capacity_bytes)}: fits {found.fits}"),
+        ("memory", _memory(found)),
         ("run", _run(found)),
         ("with failures", _run_with_failures(found)),
     ]
     return Table(f"{found.model} on {found.on} ({found.chips:,} x {found.chip})", ("", ""), rows, tuple(notes))
+
+
+def _memory(found: Estimate) -> str:
+    used = f"{human.size(found.device_used_bytes)} (80 % interval {_interval(found, 'device_used', 'bytes')})"
+    return f"{used} of {human.size(found.capacity_bytes)}: fits {found.fits}"
 
 
 def _run(found: Estimate) -> str:
@@ -91,23 +98,29 @@ def memory_table(found: Estimate) -> Table:
     """What the fullest stage holds at its fullest moment."""
     whole = found.capacity_bytes
     rows = [
-        (label, human.size(found.memory[item]), human.percent(found.memory[item] / whole), "")
+        (label, human.size(found.memory[item]), human.percent(found.memory[item] / whole), "", "")
         for item, label in MEMORY_ITEMS.items()
         if found.memory[item] > 0
     ]
     rows += [
-        (label, human.size(size), human.percent(size / whole), _range(found, quantity))
+        (
+            label,
+            human.size(size),
+            human.percent(size / whole),
+            _range(found, quantity),
+            _interval(found, quantity, "bytes"),
+        )
         for label, quantity, size in (
             ("allocated", "allocated", found.allocated_bytes),
             ("reserved by the allocator", "reserved", found.reserved_bytes),
             ("used on the device", "device_used", found.device_used_bytes),
         )
     ]
-    rows.append(("capacity", human.size(whole), human.percent(1.0), ""))
+    rows.append(("capacity", human.size(whole), human.percent(1.0), "", ""))
     notes = _host_notes(found)
     stage = "the only stage" if found.worst_stage == "only" else f"the {found.worst_stage} stage"
     moment = MOMENTS[found.worst_phase]
-    headers = ("item", "size", "of capacity", "range")
+    headers = ("item", "size", "of capacity", "range", "80 % interval")
     return Table("Memory of a chip", headers, rows, (f"fullest on {stage}, {moment}", *notes))
 
 
@@ -127,10 +140,16 @@ def _host_notes(found: Estimate) -> list[str]:
     return notes
 
 
+def _interval(found: Estimate, quantity: str, unit: str) -> str:
+    """The 80 % interval of a quantity."""
+    low, high = (found.bounds[f"{quantity}_{end}_{unit}"] for end in PERCENTILES)
+    return human.span((low, high), human.seconds if unit == "s" else human.size)
+
+
 def _range(found: Estimate, quantity: str) -> str:
     """The ends of the range of a quantity, where it has one."""
     low, high = (found.memory_ranges[f"{quantity}_{end}_bytes"] for end in ("low", "high"))
-    return "" if low == high else f"{human.size(low)} to {human.size(high)}"
+    return "" if low == high else human.span((low, high), human.size)
 
 
 def changes_table(found: Estimate, changes: Sequence[Change] | None) -> list[Table]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
 from costmodel.report import Record, Table, human
-from costmodel.studies.validation import kinds
+from costmodel.studies.validation import coverage, kinds
 from costmodel.studies.validation.outcome import Outcome
 from costmodel.studies.validation.ranking import Ranking, rankings
 from costmodel.studies.validation.statistics import GROUPINGS, Summary, summaries, worst
@@ -52,6 +52,10 @@ class ValidateAnswer:
         """How well the sweeps among the counted rows of a kind are ranked."""
         return rankings(self.counted(kind))
 
+    def coverages(self, kind: str) -> list[coverage.Coverage]:
+        """What the 80 % intervals of each class of error hold of the counted rows of a kind."""
+        return coverage.coverages(kind, self.counted(kind))
+
     def records(self) -> Sequence[Record]:
         """One row a group, or a row and quantity with `each_row`."""
         if self.each_row:
@@ -67,8 +71,11 @@ class ValidateAnswer:
         return self.records()
 
     def extras(self) -> Mapping[str, object]:
-        """How well each kind of sweep is ranked."""
-        return {"ranking": [one.record() for kind in self.outcomes for one in self.rankings(kind)]}
+        """How well each kind of sweep is ranked, and what 80 % intervals hold."""
+        return {
+            "ranking": [one.record() for kind in self.outcomes for one in self.rankings(kind)],
+            "coverage": [one.record() for kind in self.outcomes for one in self.coverages(kind)],
+        }
 
     def tables(self) -> Sequence[Table]:
         """The errors of each kind, with the worst rows; or every row."""
@@ -102,6 +109,7 @@ class ValidateAnswer:
                 self._notes(kind),
             )
         ]
+        found += coverage.table(kind, self.coverages(kind))
         ranked = [
             (
                 one.source,
@@ -204,6 +212,8 @@ def _record(one: Outcome) -> Record:
         "predicted": one.predicted,
         "low": one.low,
         "high": one.high,
+        "error_class": one.error_class or None,
+        "unseen": one.unseen,
         "error": one.error,
         "skipped": one.skipped or None,
         "headline": one.headline,

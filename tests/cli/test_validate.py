@@ -32,7 +32,10 @@ def test_rows_of_a_table_with_the_columns_of_its_source(costmodel, tmp_path):
     rows = {(row["id"], row["quantity"]): row for row in json.loads(done.stdout)["results"]}
     assert set(rows) == {("mine", "step_time_s"), ("other", "step_time_s"), ("mine", "reserved_bytes")}
     assert rows["mine", "step_time_s"]["predicted"] > 1
-    assert rows["mine", "step_time_s"]["low"] is None
+    mine = rows["mine", "step_time_s"]
+    assert mine["low"] < mine["high"]
+    assert (mine["error_class"], mine["unseen"]) == ("dense_16_bits", True)
+    assert rows["other", "step_time_s"]["low"] is None
     assert rows["mine", "reserved_bytes"]["measured"] == 60 * 2**30
     assert "int4" in rows["other", "step_time_s"]["skipped"]
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import assume, given, settings
 
-from tests.equations.training.drawn import cases, decoder, divisors, on
+from tests.equations.training.drawn import cases, decoder, divisors, mixture, on
 
 few = settings(max_examples=settings.default.max_examples // 2)
 EXACT = 1e-12
@@ -33,6 +33,17 @@ def test_larger_groups_hold_less(case):
         assert larger["allocated"] <= smaller["allocated"] * (1 + EXACT)
         for state in STATES:
             assert max(larger[state]) <= max(smaller[state]) * (1 + EXACT)
+
+
+@pytest.mark.parametrize(("layout", "sharing"), [("ep=8", 2), ("ep=4 etp=2", 2), ("ep=16", 1), ("ep=8 tp=2 sp=1", 4)])
+def test_experts_are_in_as_many_groups_as_all_else(layout, sharing):
+    """64 GPUs in groups of 16 replicas: a group holds every expert once or more, and shares each among its own copies."""
+    case = on(mixture(experts=64), "dgx-h100:64", f"{layout} zero=3 shard=16", 4096, 64)
+    found, whole = case(), case.laid(zero=0, shard=0)()
+    assert found["legal"] == 1
+    assert found["expert_sharing_ranks"] == sharing
+    assert found["expert_replicas"] / sharing == found["replicas"] / 16
+    assert found["heaviest_experts"] / found["expert_weight_shards"] == whole["heaviest_experts"] / sharing
 
 
 def test_groups_inside_a_node_gather_on_its_links_and_sum_an_eighth_on_its_nics():

@@ -9,7 +9,8 @@ import pytest
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
 from costmodel.report import Format, write
-from costmodel.studies.collective import OPERATIONS, collective, operation_named
+from costmodel.studies.collective import collective
+from costmodel.studies.operations import OPERATIONS, operation_named
 from costmodel.studies.timings import Routing
 
 CATALOG = Catalog.open()

@@ -1,5 +1,6 @@
 """The expert block of a mixture-of-experts layer on one chip: permute, grouped products, activation, combine."""
 
+from costmodel.equations.kernels.streaming import cached_slowness, overlapped, share_in_cache
 from costmodel.equations.kernels.tiles import ROW_TILE
 from costmodel.symbolic import (
     FLOP,
@@ -10,12 +11,10 @@ from costmodel.symbolic import (
     bytes_per_second,
     ceil_divide,
     count,
-    cube_root,
     equation,
     flop,
     flop_per_second,
     given,
-    largest,
     rows,
     seconds,
     smallest,
@@ -93,17 +92,17 @@ class ExpertBlock(Chapter):
     best_rows = equation(count, at_best(row_tile, tile_compute, ROW_TILE), "the best height")
     cached = equation(
         count,
-        largest(0, smallest(1, (cache_reach - weight_copies * weight_bytes / cache_capacity) / (cache_reach - 1))),
+        share_in_cache(weight_copies * weight_bytes, cache_capacity, cache_reach),
         "share of the weights found in the last-level cache: all of what fits it, none from some times that on",
     )
     weight_time = equation(
         seconds,
-        weight_bytes * (1 - cached + cached / cached_speedup) / (memory_share * memory_bandwidth),
+        weight_bytes * cached_slowness(cached, cached_speedup) / (memory_share * memory_bandwidth),
         "weights through memory",
     )
     experts_time = equation(seconds, active * expert_start / units, "starting the experts, spread over the units")
     overlapped_time = equation(
-        seconds, cube_root(compute_time**3 + weight_time**3), "products and the stream of weights, overlapped"
+        seconds, overlapped(compute_time, weight_time), "products and the stream of weights, overlapped"
     )
     activation_time = equation(
         seconds,

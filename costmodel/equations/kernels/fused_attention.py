@@ -3,6 +3,7 @@
 The training step has a form of its own (`attention`), without blocks and with what runs beside it.
 """
 
+from costmodel.equations.kernels.streaming import cached_slowness, overlapped, share_in_cache
 from costmodel.symbolic import (
     FLOP,
     Chapter,
@@ -10,7 +11,6 @@ from costmodel.symbolic import (
     bytes_per_second,
     ceil_divide,
     count,
-    cube_root,
     equation,
     flop,
     flop_per_second,
@@ -174,7 +174,7 @@ class BackwardAttention(Chapter):
     longest_time = equation(seconds, mask.longest_row * block_time, "the longest column of blocks, on one unit")
     compute_time = equation(seconds, largest(spread_time, longest_time), "no shorter than the longest column")
     memory_time = equation(seconds, traffic / (memory_share * memory_bandwidth), "through memory")
-    overlapped_time = equation(seconds, cube_root(compute_time**3 + memory_time**3), "the two overlapped")
+    overlapped_time = equation(seconds, overlapped(compute_time, memory_time), "the two overlapped")
     time = equation(
         seconds,
         start + overlapped_time,
@@ -230,15 +230,12 @@ class DecodeAttention(Chapter):
     traffic = equation(bytes_, kv_bytes + query_bytes, "each through memory once")
     cached = equation(
         count,
-        largest(
-            0,
-            smallest(1, (cache_reach - (cache_copies * kv_bytes + query_bytes) / cache_capacity) / (cache_reach - 1)),
-        ),
+        share_in_cache(cache_copies * kv_bytes + query_bytes, cache_capacity, cache_reach),
         "share found in the last-level cache: all of what fits it, none from some times that on",
     )
     memory_time = equation(
         seconds,
-        traffic * (1 - cached + cached / cached_speedup) / (memory_share * memory_bandwidth),
+        traffic * cached_slowness(cached, cached_speedup) / (memory_share * memory_bandwidth),
         "the stream of keys and values",
     )
     items_time = equation(

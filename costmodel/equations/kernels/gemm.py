@@ -4,6 +4,7 @@ A unit is a streaming multiprocessor or compute unit. What a product takes is it
 overlap, though not sharply: the waves of tiles over the units, and all operands and the result through memory once.
 """
 
+from costmodel.equations.kernels.streaming import cached_slowness, overlapped, share_in_cache
 from costmodel.equations.kernels.tiles import SPLIT, TILE, Tiles
 from costmodel.symbolic import (
     BYTE,
@@ -16,7 +17,6 @@ from costmodel.symbolic import (
     bytes_per_second,
     ceil_divide,
     count,
-    cube_root,
     equation,
     flop,
     flop_per_second,
@@ -26,7 +26,6 @@ from costmodel.symbolic import (
     part,
     seconds,
     select,
-    smallest,
 )
 
 FIT = "form and constants fitted to public kernel tables, see docs/explanation/kernels.md"
@@ -86,12 +85,12 @@ class Gemm(Chapter):
     )
     cached = equation(
         count,
-        largest(0, smallest(1, (cache_reach - turn_bytes / cache_capacity) / (cache_reach - 1))),
+        share_in_cache(turn_bytes, cache_capacity, cache_reach),
         "share found in the last-level cache: all of what fits it, none from some times that on",
     )
     memory_rate = equation(
         bytes_per_second,
-        memory_share * memory_bandwidth / (1 - cached + cached / cached_speedup),
+        memory_share * memory_bandwidth / cached_slowness(cached, cached_speedup),
         "at which operands and results stream",
     )
     memory_time = equation(seconds, traffic / memory_rate, "all traffic at that rate")
@@ -142,7 +141,7 @@ class Gemm(Chapter):
         select(
             both(ways > 1, ways * step_features > K),
             infinite,
-            cube_root(warm_compute**3 + memory_time**3) + split_cost,
+            overlapped(warm_compute, memory_time) + split_cost,
         ),
         "one tile and split, start apart; a part of K holds at least one step",
     )

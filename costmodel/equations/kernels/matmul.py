@@ -2,6 +2,7 @@
 
 from costmodel.equations.axes import MATMUL, PART
 from costmodel.equations.kernels.alignment import misalignment
+from costmodel.equations.kernels.streaming import overlapped
 from costmodel.equations.parallelism.experts import ExpertLoad
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.symbolic import (
@@ -10,7 +11,6 @@ from costmodel.symbolic import (
     bytes_,
     bytes_per_second,
     count,
-    cube_root,
     equation,
     flop,
     flop_per_second,
@@ -58,7 +58,7 @@ class Matmul(Chapter):
     memory_time = equation(seconds, traffic / (memory_share * memory_bandwidth), "through memory")
     time = equation(
         seconds,
-        launch_gap + cube_root(compute_time**3 + memory_time**3),
+        launch_gap + overlapped(compute_time, memory_time),
         "one product",
         source="fit of public kernel tables: three parameters a chip, 7 to 13 % median error",
         approximate="no tiles or waves; below about 1000 rows expect 10 to 16 %",

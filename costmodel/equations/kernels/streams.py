@@ -1,5 +1,6 @@
 """Elementwise and row-wise kernels, bound by memory traffic: fused into one, or one operation after another."""
 
+from costmodel.equations.kernels.streaming import cached_slowness, share_in_cache
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -9,9 +10,7 @@ from costmodel.symbolic import (
     count,
     equation,
     given,
-    largest,
     seconds,
-    smallest,
 )
 
 OPERATIONS = ("copy", "cast", "add", "norm", "residual-norm", "swiglu", "bias-gelu", "rotary", "softmax")
@@ -96,12 +95,12 @@ class Stream(Chapter):
     )
     cached = equation(
         count,
-        largest(0, smallest(1, (cache_reach - array_copies * traffic / cache_capacity) / (cache_reach - 1))),
+        share_in_cache(array_copies * traffic, cache_capacity, cache_reach),
         "share found in the last-level cache: all of what fits it, none from some times that on",
     )
     rate = equation(
         bytes_per_second,
-        memory_share * memory_bandwidth / (1 - cached + cached / cached_speedup),
+        memory_share * memory_bandwidth / cached_slowness(cached, cached_speedup),
         "at which arrays stream",
     )
     memory_time = equation(seconds, traffic / rate, "fused, through memory")

@@ -248,7 +248,7 @@ class Layout(Chapter):
                 {
                     "first": select(
                         pp > 1,
-                        largest(stage_layers - model.first_expert_layer, 0) / model.expert_every,
+                        ceil_divide(largest(stage_layers - model.first_expert_layer, 0), model.expert_every),
                         model.expert_layers,
                     ),
                     "middle": stage_layers / model.expert_every,
@@ -289,8 +289,9 @@ class Layout(Chapter):
     )
     expert_sharing_ranks = equation(
         count,
-        select(shard_group > 0, smallest(shard_group, grid.expert_replicas), grid.expert_replicas),
-        "the same of routed experts",
+        grid.expert_replicas * sharing_ranks / replicas,
+        "the same of routed experts, which are held by as many groups as all else",
+        source="Megatron-core: --num-distributed-optimizer-instances divides the copies of experts too",
     )
     weight_shards = equation(
         count, select(weights_sharded > 0, sharing_ranks, 1), "parts that weights are cut into, routed experts apart"

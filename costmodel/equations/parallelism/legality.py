@@ -230,6 +230,14 @@ class Legality(Chapter):
         "experts with tp of 2 or more need sequence parallelism",
         source="Megatron-core: MoE with tensor parallelism requires sequence parallelism",
     )
+    rule_expert_sharing = equation(
+        count,
+        select(
+            both(layout.experts > 0, layout.shard_group > 0), holds(divides(1, layout.expert_sharing_ranks)), 1
+        ),
+        "ep times etp divides tp times the ranks of a group that shares: every group holds all experts",
+        source="Megatron-core: the copies of experts divide by --num-distributed-optimizer-instances",
+    )
     legal = equation(
         count,
         smallest(
@@ -258,6 +266,7 @@ class Legality(Chapter):
             rule_expert_features,
             rule_expert_grid,
             rule_expert_sequence,
+            rule_expert_sharing,
         ),
         "1 when every rule holds",
     )

@@ -57,6 +57,7 @@ def outcome(row: Row, catalog: Catalog) -> Outcome:
         chip=chip,
         strategy=f"{row.operation} {ran.algorithm} {ran.protocol}".strip(),
         remark=_likeliest_reason(row),
+        classes=ran.interval.names if ran.interval else (),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Protocol, cast
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
+from costmodel.studies.validation.coverage import with_interval
 from costmodel.studies.validation.outcome import Outcome
 from costmodel.studies.validation.rows import read_table
 
@@ -53,9 +54,10 @@ def of_table(table: Path) -> tuple[str, ...]:
 
 
 def outcomes(name: str, catalog: Catalog, table: Path | None, models: Path | None) -> Iterator[Outcome]:
-    """What comes of each row of a kind."""
+    """What comes of each row of a kind, with its interval."""
     run = cast("Callable[..., Iterator[Outcome]]", module(name).outcomes)
-    return run(catalog, table, models) if name in WITH_MODELS else run(catalog, table)
+    found = run(catalog, table, models) if name in WITH_MODELS else run(catalog, table)
+    return (with_interval(one, catalog, shipped=table is None) for one in found)
 
 
 __all__ = ["NAMES", "module", "of_table", "offered", "outcomes"]

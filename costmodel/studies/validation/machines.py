@@ -89,7 +89,7 @@ class Machines:
         return found
 
     def _make(self, place: Place) -> Machine:
-        cluster = self.catalog.cluster(self._home(place.chip))
+        cluster = self.catalog.cluster(self.home(place.chip))
         if cluster.scale_up.kind == "torus":
             return self._slices(cluster, place)
         host = place.chips_per_node
@@ -111,7 +111,8 @@ class Machines:
             raise UnreadError(f"{place.slices} x {cluster.name}:{size} is not the {place.chips} chips of the row")
         return machine
 
-    def _home(self, chip: str) -> str:
+    def home(self, chip: str) -> str:
+        """The cluster that a chip is taken to be in; raises InputError where none has it."""
         if chip in HOMES:
             return HOMES[chip]
         names = self.catalog.names("clusters")

@@ -14,6 +14,7 @@ from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
 from costmodel.search.layout import Layout, parse_layout
 from costmodel.search.workload import Workload
+from costmodel.studies.intervals import of_memory
 from costmodel.studies.question import ask
 from costmodel.studies.validation import megatron_experts
 from costmodel.studies.validation.machines import Place
@@ -140,9 +141,12 @@ def outcomes(table: Path, preparing: Preparing) -> Iterator[Outcome]:
 
 def _both(row: Row, name: str, left_out: str, preparing: Preparing) -> Iterator[Outcome]:
     reason, found, strategy = "", {}, ""
+    classes: dict[str, tuple[str, ...]] = {}
     try:
         reading = _reading(row, preparing)
         strategy = "+".join(axis for axis in ("tp", "cp", "pp", "ep", "dp") if getattr(reading.layout, axis) > 1)
+        chip, experts = reading.workload.machine.chip, reading.workload.model.experts is not None
+        classes = {name: of_memory(name, chip, experts=experts) for name in ("between_steps", "allocated")}
         given = inputs(reading.workload, reading.layout, preparing.catalog)
         found = dict(call(math_module(reading.workload).evaluate, given | reading.changes))
         broken = [key for key, value in found.items() if key.startswith("rule_") and value <= 0]
@@ -171,6 +175,7 @@ def _both(row: Row, name: str, left_out: str, preparing: Preparing) -> Iterator[
             chip=PLATFORMS.get(row.text("platform"), row.text("platform")),
             strategy=strategy,
             left_out=left_out,
+            classes=() if reason else classes[quantity.removesuffix("_bytes")],
         )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
+from costmodel.studies.intervals import of_memory
 from costmodel.studies.validation import megatron, runs
 from costmodel.studies.validation.headline import memory_left_out
 from costmodel.studies.validation.outcome import Outcome
@@ -71,7 +72,15 @@ def _outcome(run: PublishedRun, measured: float, preparing: Preparing) -> Outcom
         strategy=prepared.strategy if prepared else "",
         left_out=memory_left_out(run),
         remark=_remark(prepared) if prepared else "",
+        classes=_classes(run, prepared) if prepared else (),
     )
+
+
+def _classes(run: PublishedRun, one: Prepared) -> tuple[str, ...]:
+    """The classes of its error."""
+    workload = one.workload
+    quantity = QUANTITIES[run.memory_quantity]
+    return of_memory(quantity, workload.machine.chip, experts=workload.model.experts is not None)
 
 
 def _remark(one: Prepared) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
 from costmodel.search.precision import HALF
+from costmodel.studies.intervals import of_step
 from costmodel.studies.validation import runs
 from costmodel.studies.validation.headline import left_out
 from costmodel.studies.validation.outcome import Outcome
@@ -68,8 +69,15 @@ def _outcome(run: PublishedRun, preparing: Preparing) -> Outcome:
         remark=remark(known) if known else "",
         work_class=work_class(known) if known else "",
         sweep=sweep(run) if known else "",
+        classes=of_run(known) if known else (),
         work=known.workload.step_tokens / known.workload.machine.chips if known else 1.0,
     )
+
+
+def of_run(one: Prepared) -> tuple[str, ...]:
+    """The classes of its error."""
+    workload = one.workload
+    return of_step(workload.machine.chip, workload.dtype, experts=workload.model.experts is not None)
 
 
 def work_class(one: Prepared) -> str:

@@ -31,6 +31,25 @@ def test_layers_of_the_stages(layers, pp, v, expected):
     assert sum(n * count for n, count in zip(found["stage_layers"], (1, max(0, pp - 2), 1), strict=True)) == layers
 
 
+@pytest.mark.parametrize(
+    ("model", "layout", "layers_of_experts"),
+    [
+        ("deepseek-v3", "pp=16 ep=32 first=4 last=1", [1, 4, 1]),  # the first three are dense
+        ("llama-4-maverick", "pp=8 ep=32", [3, 3, 3]),  # every second, from the second on: 3 of the first 6
+    ],
+)
+def test_stages_hold_the_whole_model(model, layout, layers_of_experts):
+    case = on(model, "dgx-h100:512", layout, 4096, 512)
+    found, degrees = case(), case.layout
+    counts = (1, degrees.pp - 2, 1)
+    held = sum(n * weights for n, weights in zip(counts, found["stage_parameters"], strict=True))
+    routed = sum(n * weights for n, weights in zip(counts, found["stage_experts"], strict=True))
+    alone = on(model, "dgx-h100:512", "ep=32", 4096, 512)()
+    assert found["stage_expert_layers"] == layers_of_experts
+    assert held == alone["stage_parameters"][0]
+    assert routed == alone["stage_experts"][0]
+
+
 @few
 @given(cases())
 def test_micro_batches_of_all_ranks_are_the_batch(case):
@@ -76,6 +95,7 @@ BROKEN = {
     "rule_expert_features": (mixture(), "etp=64"),
     "rule_expert_grid": (mixture(experts=96), "ep=3"),
     "rule_expert_sequence": (mixture(), "tp=2 sp=0"),
+    "rule_expert_sharing": (mixture(), "ep=8 zero=3 shard=4"),
     "rule_sharding": (decoder(layers=64), "pp=64 dp=1 zero=1"),
 }
 

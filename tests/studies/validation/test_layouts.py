@@ -57,4 +57,6 @@ def test_what_cannot_be_asked_is_a_reason(tmp_path):
     reasons = [row["not_predicted"] for row in records(CATALOG, table)]
     assert "not the 8192 chips" in reasons[0]
     assert "dgx-z" in reasons[1]
-    assert reasons[2] == "it breaks the rule that pp times v divides the layers, or the layers and two"
+    assert reasons[2] == (
+        "it breaks the rule that pp times v divides the layers, or the layers and two, where first and last do not say otherwise"
+    )
