@@ -124,7 +124,7 @@ def to_file(text: str, output: Path) -> None:
             _replace(output.resolve(), data)
     except OSError as error:
         raise InputError(f"cannot write {str(output)!r}: {error.strerror}") from None
-    except ValueError as error:  # a null byte in the name
+    except (ValueError, RuntimeError) as error:  # a null byte in the name, or links that lead to one another
         raise InputError(f"cannot write {str(output)!r}: {error}") from None
 
 

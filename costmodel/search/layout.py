@@ -100,6 +100,11 @@ class Layout:
         )
 
     @property
+    def says_of_experts(self) -> bool:
+        """Whether anything about experts is not as it would be without a word of them."""
+        return bool(self._experts)
+
+    @property
     def _experts(self) -> str:
         """The words about experts that are not as they would be without them."""
         own = f" ep={self.ep} etp={self.etp}" if self.ep > 1 or self.etp > 1 else ""

@@ -45,7 +45,7 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
             abs(log2(v / wanted.virtual_stages)) + (schedule != wanted.schedule) + (said != Stages.of(wanted)) / 2
             for schedule, v, said in choices.rows
         ],
-        [float(shared != (wanted.zero, wanted.shard)) for shared in choices.sharing],
+        [(zero != wanted.zero) + (shard != wanted.shard) / 2 for zero, shard in choices.sharing],
         [float(recompute != wanted.recompute) for recompute in choices.recomputes],
         [float(on != wanted.sequence_parallel) for on in choices.sequence_parallel],
         [float(kind != wanted.cp_type) for kind in choices.cp_types],

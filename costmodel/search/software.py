@@ -50,7 +50,7 @@ class Software:
                 raise InputError.unknown(said, word, known)
         for word in self.overlap or ():
             if word not in OVERLAPS:
-                raise InputError.unknown("overlap", word, OVERLAPS)
+                raise InputError.unknown("overlap", word, (*OVERLAPS, "none"))
 
     @property
     def overlapped(self) -> tuple[str, ...]:

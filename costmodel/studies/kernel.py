@@ -13,6 +13,7 @@ from costmodel.errors import InputError
 from costmodel.generated import kernels_math
 from costmodel.report import Breakdown, Record, Scalar, Table, human
 from costmodel.runtime import call
+from costmodel.search.workload import default_dtype
 from costmodel.studies.kernel_inputs import PEAKS, Kernel
 from costmodel.studies.kernel_inputs import kernel as constants_of
 from costmodel.studies.kernel_shapes import KINDS, SYSTOLIC, Kind, neighbours, shape_of
@@ -162,7 +163,7 @@ def kernel(
     name: str,
     on: str,
     *,
-    precision: str = "bf16",
+    precision: str | None = None,
     implementation: str | None = None,
     sustained: bool = False,
     cached: bool = False,
@@ -174,7 +175,8 @@ def kernel(
     Args:
         name: matmul, grouped-matmul, attention, attention-decode, attention-backward, experts, or an elementwise operation.
         on: the chip, such as `h100-sxm`.
-        precision: of the operands: bf16, fp16, tf32, fp8, fp8-block (a scale for 128 elements) or fp4.
+        precision: of the operands: bf16, fp16, tf32, fp8, fp8-block (a scale for 128 elements) or fp4; by default bf16, or fp16
+            where a chip has no bf16.
         implementation: whose kernel, where several were measured: vllm, sglang, tensorrt-llm, flash-attention-2 or -3.
         sustained: in the midst of long work, the clock has come down to what the power allows.
         cached: the same operands come again at once, so that small ones lie in the last-level cache.
@@ -192,7 +194,8 @@ def kernel(
         raise InputError.unknown("kernel", name, KINDS)
     chip = opened.chip(on)
     kind = _on(chip, KINDS[name])
-    held = constants_of(chip, kind.family, opened, precision=precision.lower(), implementation=implementation)
+    asked = default_dtype(chip) if precision is None else precision.lower()
+    held = constants_of(chip, kind.family, opened, precision=asked, implementation=implementation)
     whole = shape_of(name, kind, shape)
     given = _inputs(kind, held, sustained=sustained, cached=cached)
     values = _values(kind, given, whole)

@@ -14,6 +14,8 @@ from costmodel.report import Record, Table, human
 from costmodel.runtime import call
 
 LARGEST = 2**31
+LONGEST = 86_400.0
+"""Seconds that a single kernel can be said to take: a day, which none comes near."""
 _MODES = {
     "eager": ("eager_time", "eager_gap", "each kernel launched by the host as it comes"),
     "dsl": ("dsl_time", "dsl_gap", "the same, some through a Python kernel language"),
@@ -116,8 +118,8 @@ def launch(
             raise InputError(f"{count} {what} are out of range: {least} to 2**31")
     if slow > kernels:
         raise InputError(f"{slow} of {kernels} kernels cannot be launched slowly: at most {kernels}")
-    if not 0 < kernel_time < float("inf"):
-        raise InputError(f"a kernel takes some time, more than 0 s, not {kernel_time}")
+    if not 0 < kernel_time <= LONGEST:
+        raise InputError(f"a kernel takes more than 0 s and at most a day, not {kernel_time:g} s")
     assumed = {name: number.value for name, number in opened.assumptions("kernels").items()}
     gap, in_graph = chip.attainable["launch"], chip.attainable.get("launch_in_graph")
     given = {

@@ -98,6 +98,8 @@ def ask(
     InputError.unless(loss_chunks, int, "--loss-chunks is a whole number")
     if not 1 <= loss_chunks <= length:
         raise InputError(f"--loss-chunks {loss_chunks} is out of range: from 1 to the {length:,} tokens of a sequence")
+    if routing is not None and shape.experts is None:
+        notes.append(f"{shape.name} has no experts: --routing changes nothing")
     if document:
         notes.append(f"documents of {document:,} tokens packed into sequences; attention stays inside them")
     workload = Workload(

@@ -225,9 +225,10 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
     unsaid = BEST if question.workload.machine.is_torus else ""
     experts = question.workload.model.experts is not None
     named = parse_layout(layout, chips, unsaid, experts=experts) if isinstance(layout, str) else layout
-    if not experts and max(named.ep, named.etp) > 1:
+    if not experts and named.says_of_experts:
         raise InputError(
-            f"layout: ep and etp are for experts, and {question.workload.model.name} has none; leave them out"
+            f"layout: ep, etp, ep_overlap and dispatch are for experts, and {question.workload.model.name} has none; "
+            "leave them out"
         )
     if named.chips != chips:
         raise InputError(f"the layout takes {named.chips} chips, the machine has {chips}")

@@ -184,6 +184,7 @@ def validate(
     if by is not None and by not in GROUPINGS:
         raise InputError.unknown("grouping", by, GROUPINGS)
     if kind is not None:
+        kinds.module(kind)
         asked: tuple[str, ...] = (kind,)
         if table is not None and kind not in kinds.of_table(table):
             raise InputError(

@@ -45,6 +45,19 @@ CASES = {
     TRAIN + "--tokens many": "not a number",
     TRAIN + "--dtype bf61": "bf16",
     TRAIN + "--dtype ''": "''",
+    TRAIN + "--attention ''": "--attention is empty: name one",
+    TRAIN + "--launch ' '": "--launch is empty: name one",
+    TRAIN + "--reduce-in ''": "--reduce-in is empty: name one",
+    TRAIN + "--overlap ''": "choose from dp, none, tp",
+    TRAIN + "--overlap none,tp": "give none alone",
+    TRAIN + "--layout 'tp=8 dispatch=rank'": "llama-3-70b has none; leave them out",
+    TRAIN + "--layout 'tp=8 ep_overlap=shared'": "llama-3-70b has none; leave them out",
+    TRAIN + "--layout 'tp=8 shard=3'": 'is "tp=8 pp=1 dp=64 v=1 mbs=1 zero=1 ',
+    "kernel launch --on h100-sxm --kernels 4 --each 1e308": "at most a day",
+    "kernel launch --on h100-sxm --kernels 4 --each nan": "more than 0 s",
+    "validate memry": "did you mean memory",
+    "validate memry --table runs.csv": "did you mean memory",
+    "hardware list -o loop.csv": "Symlink loop",
     TRAIN + "--seq -": "not a number",
     TRAIN + "--seq 0x10": "not a number",
     TRAIN + "--slices 0": "too small: give 1 or more",
@@ -131,6 +144,8 @@ def test_bad_input_is_one_sentence(line, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("COSTMODEL_CATALOG", raising=False)
     (tmp_path / "broken.json").write_text('{"architectures": ["LlamaForCausalLM"], ')
     (tmp_path / "hostile.json").write_text("[" * 100_000)
+    (tmp_path / "runs.csv").write_text("kind,chip,precision,time_us\n")
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
     (tmp_path / "bad" / "clusters").mkdir(parents=True)
     (tmp_path / "bad" / "clusters" / "bad.yaml").write_text("name: bad\nname: worse\n")
     code = run(shlex.split(line))

@@ -50,3 +50,23 @@ def test_bad_input_is_one_sentence_and_code_2(costmodel):
         done = costmodel("validate", *arguments)
         assert done.returncode == 2
         assert done.stderr.startswith("costmodel: error: ") and done.stderr.count("\n") == 1
+
+
+def test_numbers_that_nothing_could_have_are_reasons_to_skip_a_row(costmodel, tmp_path):
+    (tmp_path / "kernels.csv").write_text(
+        "id,kind,chip,implementation,precision,groups,rows,columns,features,weight_copies,time_us\n"
+        "huge,matmul,h100-sxm,,bf16,1,1e308,4096,4096,1,100\n"
+        "none,matmul,h100-sxm,,bf16,1,0,4096,4096,1,100\n"
+    )
+    (tmp_path / "collectives.csv").write_text(
+        "source,chip,n_gpus,nodes,op,impl,dtype,bytes,time_us,algbw_GBps,busbw_GBps,how_read,note\n"
+        "me,H100 SXM 8x400G,16,0.0000001,all_reduce,NCCL,fp16,1048576,50,,,table,\n"
+        "me,H100 SXM,8.5,1,all_reduce,NCCL,fp16,1048576,50,,,table,\n"
+    )
+    for table, reasons in (
+        ("kernels.csv", ["rows is '1e308', not a number from 1 to 2**40", "rows is '0', not a number from 1 to 2**40"]),
+        ("collectives.csv", ["nodes is '0.0000001', not a whole number", "n_gpus is '8.5', not a whole number"]),
+    ):
+        done = costmodel("validate", "--table", table, "--rows", "--format", "json")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert [row["skipped"] for row in json.loads(done.stdout)["results"]] == reasons

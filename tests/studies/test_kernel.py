@@ -115,3 +115,8 @@ def test_a_chain_of_kernels():
     assert by_mode["dsl"].time_s == pytest.approx(110e-6, rel=0.1)
     assert by_mode["eager"].time_s == pytest.approx(22e-6, rel=0.1)
     assert all(way.time_s == pytest.approx(found.busy_s + way.overhead_s) for way in found.ways)
+
+
+def test_kernels_without_a_precision_to_choose_run_in_that_of_the_chip():
+    assert costmodel.kernel("norm", "v100-sxm2", rows=8192, columns=8192).precision == "fp16"
+    assert costmodel.kernel("norm", "a100-sxm-80gb", rows=8192, columns=8192).precision == "bf16"

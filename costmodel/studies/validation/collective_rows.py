@@ -159,25 +159,25 @@ def _specified(cells: Mapping[str, str | None], row: Row, catalog: Catalog) -> R
     if row.time_s is None and row.busbw_bytes_per_s is None:
         raise UnspecifiedError("neither a time nor a bus bandwidth is told")
     chip, implementation = _text(cells, "chip").lower(), _text(cells, "impl").lower()
-    text, count = _text(cells, "op").lower().replace("-", "_"), _number(cells, "n_gpus")
+    text, count = _text(cells, "op").lower().replace("-", "_"), _whole(cells, "n_gpus")
     if text.startswith("moe_") or "deepep" in implementation:
         raise UnspecifiedError("a kernel library of its own for tokens (DeepEP), not a collective of NCCL")
     if text not in OPERATIONS:
         raise UnspecifiedError(f"{_text(cells, 'op')!r} is no operation that is modelled")
     if count is None:
         raise UnspecifiedError("how many ranks took part is not told")
-    operation, ranks = OPERATIONS[text], int(count)
+    operation, ranks = OPERATIONS[text], count
     payload = _number(cells, "bytes")
     if payload is None and row.time_s is not None:
         raise UnspecifiedError("the payload is not told")
-    nodes = _number(cells, "nodes")
+    nodes = _whole(cells, "nodes")
     tpu = re.search(r"tpu[ -]?(v\w+) (\d+(?:x\d+)+)", chip)
     if "sharp" in chip and re.search(r"\d+x\d+g", chip):
         raise UnspecifiedError("switches of the network that add (SHARP) are not modelled as a library runs them")
     if tpu is not None:
         machine, axes = _slice(tpu[1], tpu[2], ranks, catalog)
     else:
-        machine, axes = _switched(chip, ranks, None if nodes is None else int(nodes), catalog), None
+        machine, axes = _switched(chip, ranks, nodes, catalog), None
     _check_implementation(implementation, operation, payload)
     no_in_switch = bool(
         re.search(r"no sharp|nvls off|\bring\b", implementation)
@@ -297,6 +297,13 @@ def _number(cells: Mapping[str, str | None], key: str) -> float | None:
     if not 0 < value < 2**63:
         raise UnspecifiedError(f"{key} is {text[:30]!r}, not a number above 0")
     return value
+
+
+def _whole(cells: Mapping[str, str | None], key: str) -> int | None:
+    value = _number(cells, key)
+    if value is not None and value != int(value):
+        raise UnspecifiedError(f"{key} is {_text(cells, key)[:30]!r}, not a whole number")
+    return None if value is None else int(value)
 
 
 def _seconds(cells: Mapping[str, str | None]) -> float | None:

@@ -16,6 +16,7 @@ from costmodel.generated import kernels_math
 from costmodel.generated.labels import CHOICES
 from costmodel.runtime import call
 from costmodel.studies.kernel_inputs import PEAKS, Kernel, kernel
+from costmodel.studies.kernel_shapes import LARGEST
 from costmodel.studies.validation.kernel_collection import THEIRS, translated
 from costmodel.studies.validation.outcome import Outcome
 from costmodel.studies.validation.rows import Row, UnreadError, read_table
@@ -42,6 +43,8 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
     "cast": {"rows": "rows", "features": "columns"},
 }
+MAY_BE_ZERO = frozenset({"context_tokens", "causal"})
+"""Columns of a shape in which 0 means none of it."""
 FAMILY = {"forward-backward": "backward", "cast": "stream"}
 """The family of constants of a kind, where it is called otherwise."""
 
@@ -125,7 +128,7 @@ def inputs(row: Row, catalog: Catalog) -> dict[str, float]:
     kind = row.text("kind")
     if kind not in COLUMNS:
         raise InputError.unknown("kind of kernel", kind, COLUMNS)
-    shape = {name: _count(row, column) for column, name in COLUMNS[kind].items()}
+    shape = {name: _count(row, column, 0 if column in MAY_BE_ZERO else 1) for column, name in COLUMNS[kind].items()}
     return {**setting(row, catalog), **shape}
 
 
@@ -152,15 +155,15 @@ def _known(chip: str, kind: str, precision: str, implementation: str, *, catalog
     return kernel(catalog.chip(chip), family, catalog, precision=of, implementation=named)
 
 
-def _count(row: Row, column: str) -> float:
-    """A number of 0 or more."""
+def _count(row: Row, column: str, least: int) -> float:
+    """A number from `least` to what the command takes."""
     text = row.text(column)
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 <= value < math.inf:
-        raise UnreadError(f"{column} is {text[:30]!r}, not a number of 0 or more")
+    if not least <= value <= LARGEST:
+        raise UnreadError(f"{column} is {text[:30]!r}, not a number from {least} to 2**40")
     return value
 
 
