@@ -313,14 +313,9 @@ def _only(algorithm: str, rows: Sequence[Timing]) -> list[Timing]:
 def _grid(rows: Sequence[Timing], *, sweep: bool = False) -> tuple[Sequence[str], Sequence[Sequence[Scalar]]]:
     """Headers and cells; an approximate time is marked. Beside an interval there is no room for the parts of the time."""
     first = ["size"] if sweep else []
-<<<<<<< HEAD
     bounded = any(row.interval for row in rows)
     told = ["latency", "bandwidth"] if not bounded else ["80 % interval"] if sweep else ["80 % interval", "latency"]
-    headers = [*first, "algorithm", "time", *told, "algbw", "busbw", "bound by"]
-=======
-    bounded = ["80 % interval"] if any(row.interval for row in rows) else []
-    headers = [*first, "algorithm", "time", *bounded, "latency", "bandwidth", "algbw", "busbw", "bound"]
->>>>>>> a91d39ca33f33e664528df24ca5c2a0805214192
+    headers = [*first, "algorithm", "time", *told, "algbw", "busbw", "bound"]
     cells = [
         [
             *([human.size(row.size_bytes)] if sweep else []),
