@@ -300,7 +300,8 @@ class Step(Chapter):
     )
     time_host = equation(
         seconds,
-        layer_passes * (layer.forward_compute - layer.forward_work + layer.backward_compute - layer.backward_work),
+        layer_passes
+        * largest(0, layer.forward_compute - layer.forward_work + layer.backward_compute - layer.backward_work),
         "kernels that wait for the host to launch them",
     )
     time_loss = equation(

@@ -1080,7 +1080,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     time_matmul = layer_passes * (matmul_backward + matmul_forward)  # weight products
     time_attention = layer_passes * (attention_backward + attention_forward)  # attention
     time_elementwise = layer_passes * (accumulation_accumulation + elementwise_backward + elementwise_forward)  # norms, activations, residuals, rows sorted to experts, accumulation of gradients
-    time_host = layer_passes * (backward_compute + forward_compute - backward_work - forward_work)  # kernels that wait for the host to launch them
+    time_host = layer_passes * max(0, backward_compute + forward_compute - backward_work - forward_work)  # kernels that wait for the host to launch them
     time_loss = head_is_slowest * head_share * loss_compute * micro_batches  # head and loss, where the slowest stage has them
     time_recompute = layer_passes * recomputed_compute  # forward work run again
     time_tp = layer_passes * (tensor_exposed_backward + tensor_exposed_forward * (repeated_tp + 1))  # tensor-parallel traffic

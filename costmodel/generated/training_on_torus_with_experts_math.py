@@ -73,7 +73,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     ffn_layers = layers - layers_without_ffn  # layers with a feed-forward, dense or of experts
     expert_layers = ceil((ffn_layers - first_expert_layer) / expert_every) if experts > 0 else 0  # layers that hold experts
     expert_share = (1 / expert_every if pp > 1 else expert_layers / layers) if experts > 0 else 0  # share of layers with experts, among the layers of a full stage
-    busiest = min(expert_imbalance, expert_capacity) if expert_capacity > 0 else expert_imbalance  # load of the busiest rank over the mean
+    busiest = min(min(expert_imbalance, expert_capacity) if expert_capacity > 0 else expert_imbalance, ep)  # load of the busiest rank over the mean; one rank alone has all rows, and no rank has more
     routed_tokens = tokens / sequence_split  # tokens that a rank sends to experts
     rows_on_rank = busiest * etp * experts_per_token * routed_tokens  # rows that the experts of the busiest rank multiply: a token counts once for each of its experts
     kept_weighed = element_size * expert_ffn_size * rows_on_rank * weighing_copies * (1 - gated_ffn) / etp  # outputs of plain activations before the router's weight
@@ -1556,7 +1556,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     time_matmul = layer_passes * (matmul_backward + matmul_forward)  # weight products
     time_attention = layer_passes * (attention_backward + attention_forward)  # attention
     time_elementwise = layer_passes * (accumulation_accumulation + elementwise_backward + elementwise_forward)  # norms, activations, residuals, rows sorted to experts, accumulation of gradients
-    time_host = layer_passes * (backward_compute + forward_compute - backward_work - forward_work)  # kernels that wait for the host to launch them
+    time_host = layer_passes * max(0, backward_compute + forward_compute - backward_work - forward_work)  # kernels that wait for the host to launch them
     time_loss = head_is_slowest * head_share * loss_compute * micro_batches  # head and loss, where the slowest stage has them
     time_recompute = layer_passes * recomputed_compute  # forward work run again
     time_tp = layer_passes * (tensor_exposed_backward + tensor_exposed_forward * (repeated_tp + 1))  # tensor-parallel traffic

@@ -208,3 +208,12 @@ def test_routing_in_words():
     }.items():
         with pytest.raises(InputError, match=said):
             parse_routing(text)
+
+
+def test_a_rank_with_all_experts_is_never_busier_than_the_mean():
+    case = on(mixture(), "dgx-h100:8", "ep=1 zero=1", 1024, 8)
+    skewed = case.on(routing=ExpertRouting(imbalance=20))
+    assert skewed()["step_time"] == case()["step_time"]
+    spread = case.laid(ep=4)
+    most = spread.on(routing=ExpertRouting(imbalance=1000))()
+    assert most["busiest"] == 4

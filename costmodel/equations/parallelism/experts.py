@@ -33,8 +33,8 @@ class ExpertLoad(Chapter):
 
     busiest = equation(
         count,
-        select(expert_capacity > 0, smallest(expert_imbalance, expert_capacity), expert_imbalance),
-        "load of the busiest rank over the mean",
+        smallest(select(expert_capacity > 0, smallest(expert_imbalance, expert_capacity), expert_imbalance), grid.ep),
+        "load of the busiest rank over the mean; one rank alone has all rows, and no rank has more",
         source="Lepikhin et al. 2020, arXiv 2006.16668, section 2.2: expert capacity",
     )
     routed_tokens = equation(count, tokens / sequence_split, "tokens that a rank sends to experts")
