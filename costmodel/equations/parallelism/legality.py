@@ -232,9 +232,7 @@ class Legality(Chapter):
     )
     rule_expert_sharing = equation(
         count,
-        select(
-            both(layout.experts > 0, layout.shard_group > 0), holds(divides(1, layout.expert_sharing_ranks)), 1
-        ),
+        select(both(layout.experts > 0, layout.shard_group > 0), holds(divides(1, layout.expert_sharing_ranks)), 1),
         "ep times etp divides tp times the ranks of a group that shares: every group holds all experts",
         source="Megatron-core: the copies of experts divide by --num-distributed-optimizer-instances",
     )
