@@ -60,7 +60,7 @@ DOUBT = 0.1
 """Of the share that is expected beforehand, as a share of it."""
 TRIED = [n / 100 for n in range(40, 141)]
 """Shares that are tried."""
-STEPS = [0.1 * n for n in range(-5, 6)]
+STEPS = [0.025 * n for n in range(-16, 17)]
 """Logarithms of the factors on the present share at which steps are evaluated; they are so smooth in it that all else is interpolated."""
 
 
