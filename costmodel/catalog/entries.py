@@ -193,7 +193,7 @@ class Experts:
 
     Of the layers with a feed-forward, `first_layer` (from 0) and every `every`-th after it hold experts; the others
     are dense, of the model's `ffn_size`. `latent_size` is the width that experts work on, 0 for the hidden size.
-    `nodes_per_token` is the number of nodes that the router confines a token to, 0 where it does not.
+    The router may choose among the experts of `groups_per_token` of `groups` equal groups alone; one group holds all.
     """
 
     count: int
@@ -206,7 +206,8 @@ class Experts:
     latent_size: int = 0
     router_bias: bool = False
     shared_gate: bool = False
-    nodes_per_token: int = 0
+    groups: int = 1
+    groups_per_token: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ _FIELDS = {
     "window_every": "layer_types",
     "experts.per_token": "num_experts_per_tok",
     "experts.first_layer": "first_k_dense_replace",
+    "experts.groups": "n_group",
+    "experts.groups_per_token": "topk_group",
 }
 
 

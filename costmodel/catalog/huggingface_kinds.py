@@ -159,7 +159,8 @@ def _deepseek(config: Config, family: str, router_bias: bool) -> Model:
         shared_ffn_size=ffn_size if shared else 0,
         first_layer=config.count("layers", "first_k_dense_replace", low=0),
         router_bias=router_bias,
-        nodes_per_token=limited if limited < groups else 0,
+        groups=groups,
+        groups_per_token=min(limited, groups),
     )
     further = config.count("layers", "num_nextn_predict_layers", default=0, low=0)
     return model_of(

@@ -162,9 +162,11 @@ def _experts(block: Block) -> Experts:
             "latent_size",
             "router_bias",
             "shared_gate",
-            "nodes_per_token",
+            "groups",
+            "groups_per_token",
         ),
     )
+    groups = block.integer("groups", 1, LARGEST["experts"], 1)
     return Experts(
         count=block.integer("count", 1, LARGEST["experts"]),
         per_token=block.integer("per_token", 1, LARGEST["experts"]),
@@ -176,7 +178,8 @@ def _experts(block: Block) -> Experts:
         latent_size=block.integer("latent_size", 1, LARGEST["hidden_size"], 0),
         router_bias=block.boolean("router_bias", False),
         shared_gate=block.boolean("shared_gate", False),
-        nodes_per_token=block.integer("nodes_per_token", 1, LARGEST["experts"], 0),
+        groups=groups,
+        groups_per_token=block.integer("groups_per_token", 1, groups, groups),
     )
 
 

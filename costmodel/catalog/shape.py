@@ -52,6 +52,13 @@ def _experts(model: Model) -> Iterator[tuple[str, str]]:
     layers = model.recurrent.ffn_layers if model.recurrent else model.layers
     if experts.per_token > experts.count:
         yield "experts.per_token", f"a token cannot take {experts.per_token} of {experts.count} experts"
+    if experts.count % experts.groups:
+        yield "experts.groups", f"{experts.groups} groups cannot share {experts.count} experts evenly"
+    elif experts.per_token > experts.count // experts.groups * experts.groups_per_token:
+        yield (
+            "experts.groups_per_token",
+            f"{experts.groups_per_token} of {experts.groups} groups have fewer than {experts.per_token} experts",
+        )
     if experts.first_layer >= layers:
         yield (
             "experts.first_layer",
@@ -123,7 +130,8 @@ def equation_inputs(model: Model) -> dict[str, int]:
         "first_expert_layer": experts.first_layer,
         "expert_every": experts.every,
         "latent_size": experts.latent_size,
-        "nodes_per_token": experts.nodes_per_token,
+        "expert_groups": experts.groups,
+        "groups_per_token": experts.groups_per_token,
         "router_bias": int(experts.router_bias),
         "shared_gate": int(experts.shared_gate),
         **_recurrent_inputs(model.layers, recurrent),

@@ -66,7 +66,9 @@ def calibrate(
         typer.Option("--models", metavar="FILE.csv", help="Shapes of models that the catalog does not have."),
     ] = None,
 ) -> Answer:
-    """Fit constants of a chip and its links to your measurements, and write them as an overlay of the catalog.
+    """Fit a chip and its links to your measurements.
+
+    What is fitted is written as an overlay of the catalog.
 
     Few constants are fitted, never one a measurement, and each is held to the catalog; what the measurements do not tell
     stays. The error is told before and after, each measurement predicted by the others.

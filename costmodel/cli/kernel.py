@@ -14,7 +14,9 @@ from costmodel.cli.options import count
 from costmodel.errors import InputError
 from costmodel.report import Answer
 
-app = new_app("kernel", "How long a single kernel takes on one chip, what bounds it, and which shapes would do better.")
+app = new_app(
+    "kernel", "How long a kernel takes on one chip, and what bounds it. Shapes near it that do better are named."
+)
 
 
 class ChipCommand(TyperCommand):
@@ -85,7 +87,7 @@ def matmul(
     sustained: Sustained = False,
     cached: Cached = False,
 ) -> Answer:
-    """A product of [M, K] and [K, N]: tiles, waves, split sums, memory."""
+    """A product of [M, K] and [K, N], by tiles. Waves, split sums and memory are shown."""
     from costmodel.studies.kernel import kernel as study
 
     return study(
@@ -177,7 +179,7 @@ def _prompt(name: str, summary: str, *lines: str) -> None:
 
 _prompt(
     "attention",
-    "Fused attention over prompts (prefill, or a training step forward).",
+    "Fused attention over prompts: prefill, training.",
     "kernel attention --on h100-sxm --tokens 8192 --heads 64 --kv-heads 8",
     "kernel attention --on h100-sxm --tokens 16384 --heads 16 --full --implementation flash-attention-3",
 )
@@ -243,7 +245,10 @@ def experts(
     implementation: Implementation = None,
     cached: Cached = False,
 ) -> Answer:
-    """The whole block of gated experts of a layer, tokens spread evenly: permute, products, activation, combine."""
+    """The block of gated experts of a layer.
+
+    Tokens are spread evenly; permute, products, activation and combine are counted.
+    """
     from costmodel.studies.kernel import kernel as study
 
     return study(
@@ -282,7 +287,7 @@ def _elementwise(name: str, summary: str) -> None:
 
 
 for _name, _summary in {
-    "norm": "RMSNorm or LayerNorm of each row, fused and operation by operation.",
+    "norm": "RMSNorm or LayerNorm of each row.",
     "residual-norm": "A residual added, then a norm.",
     "swiglu": "The gated activation of a feed-forward.",
     "bias-gelu": "A bias added, then GELU.",
@@ -312,7 +317,10 @@ def launch(
         int | None, count("--slow", "COUNT", "Of these, launched through a Python kernel language; default: all.", 0)
     ] = None,
 ) -> Answer:
-    """A chain of kernels by the ways of launching it: eager, Python kernel language, CUDA graph, dependent launch."""
+    """A chain of kernels, by the way of launching it.
+
+    Eager code, a Python kernel language, a CUDA graph, dependent launch.
+    """
     from costmodel.studies.launches import launch as study
 
     try:

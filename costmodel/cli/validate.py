@@ -64,9 +64,9 @@ def validate(
         ),
     ] = False,
 ) -> Answer:
-    """Predict what people have published, and print the error: median, 90th percentile, bias, and the worst rows.
+    """Predict what people have published. Print the error.
 
-    A row that is not specified enough is skipped with the reason; what is assumed of unstated fields is the same for all rows
+    Median, 90th percentile, bias, and the worst rows. A row that is not specified enough is skipped with the reason; what is assumed of unstated fields is the same for all rows
     (docs/explanation/accuracy.md).
     """
     from costmodel.studies.validate import validate as study

@@ -1,4 +1,4 @@
-"""One training step of a dense decoder: its time item by item, its memory, the rules it keeps.
+"""One training step of a decoder: its time item by item, its memory, the rules it keeps.
 
 The times of the collectives are inputs here; `training_on_switches` supplies them for groups of ranks on a machine.
 """

@@ -19,7 +19,6 @@ from costmodel.symbolic import (
     holds,
     largest,
     part,
-    select,
     smallest,
 )
 
@@ -118,17 +117,24 @@ class OnSwitches(Chapter):
     scattered_of_stage = part(GroupAsRun, **among, S=stage_gradient_bytes)
     shares_of_stage = part(GroupAsRun, **across, S=stage_gradient_bytes / layout.sharing_ranks)
     exchanged = part(ExpertPayloads, shared=True)
+    expert_domains = equation(count, layout.ep / domain_ep, "fast domains that the experts of a group of ranks lie on")
+    node_limit = equation(
+        count,
+        largest(
+            smallest(exchanged.groups_per_token, expert_domains),
+            expert_domains * exchanged.groups_per_token / exchanged.expert_groups,
+        ),
+        "of these, those that the router confines a token to: a group of experts lies on one, or on several",
+        source="DeepSeek-V3 technical report 2024, section 2.1.2: groups are nodes there",
+        approximate="where a domain holds several groups, as if those of a token were never in the same one",
+    )
     to_experts = {
         "n": layout.ep,
         "m": domain_ep,
         "u": unit_ep,
         "tokens": exchanged.sent_tokens,
         "chosen": layout.experts_per_token,
-        "node_limit": select(
-            exchanged.nodes_per_token > 0,
-            smallest(exchanged.nodes_per_token, layout.ep / domain_ep),
-            layout.ep / domain_ep,
-        ),
+        "node_limit": node_limit,
     }
     tokens_there = part(TokensInGroupOnSwitches, **to_experts, token_bytes=exchanged.dispatched_token)
     tokens_back = part(TokensInGroupOnSwitches, **to_experts, token_bytes=exchanged.combined_token)

@@ -16,6 +16,8 @@ WITHOUT_EXPERTS = {
     "sent_tokens": 0,
     "dispatched_token": 0,
     "combined_token": 0,
+    "etp": 1,
+    "gathered_rows": 0,
 }
 """What a step of a dense model has of experts."""
 

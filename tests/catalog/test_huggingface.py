@@ -111,6 +111,8 @@ BAD = [
     (PLAIN | {"num_key_value_heads": 64}, "num_key_value_heads: 32 query heads cannot share 64"),
     (PLAIN | {"hidden_size": 4100}, "head_dim: the field is missing, and hidden_size 4100 does not divide by 32"),
     (V3 | {"num_experts_per_tok": 300}, "num_experts_per_tok: a token cannot take 300 of 256 experts"),
+    (V3 | {"n_group": 7}, "n_group: 7 groups cannot share 256 experts evenly"),
+    (V3 | {"n_group": 64, "topk_group": 1}, "topk_group: 1 of 64 groups have fewer than 8 experts"),
     (V3 | {"first_k_dense_replace": 61}, "first_k_dense_replace: 61 is past the last of 61 layers"),
     (V3 | {"attention_bias": True}, "attention_bias: True is not modelled"),
     (V3 | {"moe_layer_freq": 2}, "moe_layer_freq: 2 is not modelled"),

@@ -178,6 +178,23 @@ def test_dispatch_of_deepseek_v3_by_expert_and_node():
     assert found["tokens_there_sent_routed_per_node_off_node"] / (4096 * 7168) == pytest.approx(3.18, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("layout", "domains", "reached"),
+    [
+        ("ep=64", 4, 3.63),  # a node is a group
+        ("ep=128", 8, 5.34),  # a group lies on two nodes: 8 * (1 - C(112, 8) / C(128, 8))
+        ("ep=256", 16, 6.60),
+        ("ep=64 etp=8", 32, 7.36),  # every expert-parallel rank on a node of its own
+        ("ep=8", 1, 1),
+    ],
+)
+def test_groups_of_experts_lie_on_one_node_or_several(layout, domains, reached):
+    """DeepSeek-V3's router takes 4 of 8 groups of 32 experts, whatever nodes they lie on; draws counted by hand."""
+    found = on("deepseek-v3", "dgx-h100:1024", f"{layout} dp=1024", 4096, 1024)()
+    assert found["node_limit"] == domains
+    assert found["tokens_there_sent_routed_nodes_reached"] == pytest.approx(reached, abs=0.005)
+
+
 def test_routing_in_words():
     assert parse_routing("imbalance=1.5 capacity=1.25 dispatch=fp8") == ExpertRouting(1.5, 1.25, "fp8")
     assert parse_routing("") == ExpertRouting()

@@ -10,6 +10,7 @@ from costmodel.equations.training_on_switches import OnSwitches
 from costmodel.equations.training_on_torus import OnTorus
 from costmodel.errors import InputError
 from costmodel.search.precision import precision_inputs
+from costmodel.search.software import Software
 from costmodel.search.workload import Workload, check_model, chip_inputs, default_dtype, scalar_inputs
 from costmodel.topology.placements import members
 from tests.equations.training.drawn import CATALOG, decoder, machine, on
@@ -36,6 +37,14 @@ def test_every_input_of_the_equations_is_given(on_machine):
     missing = {e.name for e in chapter.system.inputs(["step_time", "device_used", "mfu", "hfu"])} - set(given)
     assert missing == set()
     assert set(members("tp-dp-pp", {"tp": 4, "pp": 2, "dp": where.chips // 8}, where)) <= set(given)
+
+
+@pytest.mark.parametrize(("attention", "dropout", "kept"), [("unfused", False, 2), ("unfused", True, 5), ("", True, 0)])
+def test_bytes_kept_of_a_score(attention, dropout, kept):
+    """Korthikanti et al. 2022, section 4.1: the softmax's output 2, its dropout's mask 1 and output 2, the last two with dropout."""
+    case = on(decoder(), "dgx-h100:8", "tp=8", 1024, 8)
+    found = case.on(software=Software(attention=attention, dropout=dropout))()
+    assert found["kept_scores"] == 1024 * 1024 * 16 * kept
 
 
 def test_overlap_is_all_what_is_modelled_or_nothing():

@@ -56,7 +56,7 @@ def test_links_are_recovered_and_the_overlay_predicts_what_was_measured(logs, tm
         "calibrated on all_reduce_perf-8.txt, all_reduce_perf-32.txt, 2026-03-14",
         "fitted",
     )
-    assert number.note == "0.798 share before"
+    assert number.note == f"{Catalog.open().link('nvlink4').library.constants['simple_share'].stated} before"
     errors = []
     for log, on in zip(logs, ("dgx-h100:1x8", "dgx-h100:4x8"), strict=True):
         for line in log.read_text().splitlines():

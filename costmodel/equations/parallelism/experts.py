@@ -62,7 +62,8 @@ class ExpertPayloads(Chapter):
     gradient_wire_bytes = given(bytes_, "a gradient as it is exchanged", owner="assumption")
     dispatch_bytes = given(bytes_, "a feature of a token on its way to an expert", owner="workload")
     combine_bytes = given(bytes_, "a feature of a result on its way back", owner="workload")
-    nodes_per_token = given(count, "nodes that the router confines a token to, 0 where it does not", owner="model")
+    expert_groups = given(count, "groups of experts, of which the router takes some for a token", owner="model")
+    groups_per_token = given(count, "of these, those that it takes", owner="model")
 
     sent_tokens = equation(count, load.routed_tokens * load.busiest, "tokens of a rank, as many as reach the busiest")
     dispatched_token = equation(bytes_, layout.expert_width * dispatch_bytes, "a token on its way to an expert")

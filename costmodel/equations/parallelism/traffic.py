@@ -41,6 +41,8 @@ class Traffic(Chapter):
     sent_tokens = given(count, "tokens of a rank and micro-batch that go to experts")
     dispatched_token = given(bytes_, "a token on its way to an expert")
     combined_token = given(bytes_, "its result on the way back")
+    etp = given(count, "ranks that share an expert's features", owner="layout")
+    gathered_rows = given(bytes_, "rows that they gather")
     embedding_on_rank = given(count, "weights of the embedding on a rank")
     head_on_rank = given(count, "weights of the head on a rank")
     element_size = given(bytes_, "a weight as it is gathered (e)", owner="workload")
@@ -109,9 +111,14 @@ class Traffic(Chapter):
         sent_tokens * experts_per_token * (ep - 1) / ep,
         "copies of tokens that leave a rank: one for each expert",
     )
-    ep_forward = equation(bytes_, tokens_out * (dispatched_token + combined_token), "there and back")
+    rows_out = equation(
+        bytes_,
+        2 * (etp - 1) / etp * gathered_rows,
+        "rows gathered and results scattered among the ranks that share an expert's features, each way",
+    )
+    ep_forward = equation(bytes_, tokens_out * (dispatched_token + combined_token) + rows_out, "there and back")
     ep_backward = equation(
-        bytes_, 2 * tokens_out * combined_token, "gradients both ways, at the precision of the way back"
+        bytes_, 2 * tokens_out * combined_token + rows_out, "gradients both ways, at the precision of the way back"
     )
     sent_ep = equation(
         bytes_,

@@ -98,6 +98,16 @@ def test_tokens_of_experts():
     assert sent("sent_ep", "zero=1") == 0
 
 
+def test_rows_of_experts_whose_features_are_shared():
+    """1,024 tokens of 4,096 features to 8 experts, of which etp=2 ranks gather each other's rows and scatter the results."""
+    apart, shared = (
+        sent("ep_forward", f"tp=4 ep=8 {etp} zero=1", "qwen3-235b-a22b", length=4096, batch=512)
+        for etp in ("", "etp=2")
+    )
+    assert apart == 1024 * 8 * 7 / 8 * 2 * 4096 * 2
+    assert shared - apart == 2 * 1024 * 8 * 4096 * 2
+
+
 def test_gradients_of_experts_are_reduced_among_their_own_copies():
     """Of Mixtral on 64 ranks: with ep 8 an eighth of the experts among 8 copies, all else among 64."""
     few, most = (
