@@ -290,10 +290,10 @@ def text(kind: str, found: Iterable[Fitted]) -> str:
     ]
     for one in found:
         words = CLASSES[kind][one.name]
-        note = f"of {one.n} rows of {one.sources} {ORIGIN[one.name.partition('_')[0] == 'unmeasured']}, three in four of those that count"
+        note = f"of {one.n} rows of {one.sources} {ORIGIN[one.name.partition('_')[0] == 'unmeasured']}, three in four of all"
         for end, meaning, value, unit in (
-            ("low", "tenth percentile of measured over predicted", one.low, "ratio"),
-            ("high", "ninetieth percentile of measured over predicted", one.high, "ratio"),
+            ("low", "10th percentile of measured over predicted", one.low, "ratio"),
+            ("high", "90th percentile of measured over predicted", one.high, "ratio"),
             ("rows", "rows that the factors are of", one.n, "count"),
         ):
             lines += [
@@ -306,7 +306,7 @@ def text(kind: str, found: Iterable[Fitted]) -> str:
 
 ORIGIN: Mapping[bool, str] = {
     False: "sources",
-    True: "classes of chips, each as if not measured",
+    True: "classes of chips, each as if unmeasured",
 }
 
 

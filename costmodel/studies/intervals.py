@@ -25,9 +25,9 @@ CLASSES: Mapping[str, Mapping[str, str]] = {
         "dense_8_or_4_bits": "steps of dense models in 8 or 4 bits on GPUs",
         "tpu": "steps of dense models on TPUs",
         "experts": "steps of models with experts",
-        "measured": "steps on chips that training was measured on",
-        "unmeasured_experts": "steps of models with experts on chips that training was not measured on",
-        "unmeasured": "steps on chips that training was not measured on",
+        "measured": "steps on chips with measured training",
+        "unmeasured_experts": "steps of models with experts on chips without measured training",
+        "unmeasured": "steps on chips without measured training",
     },
     "memory": {
         "allocated_dense": "memory of tensors, dense models",
