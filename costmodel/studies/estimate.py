@@ -133,7 +133,7 @@ class Estimate:
     step_time_low_s: float
     step_time_high_s: float
     errors: StepErrors
-    bounds: Mapping[str, float]
+    bounds: Breakdown
     time: Breakdown
     communication: Breakdown
     memory: Breakdown
@@ -290,7 +290,7 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         step_time_low_s=low["step_time"],
         step_time_high_s=high["step_time"],
         errors=errors,
-        bounds=errors.bounds(values["step_time"], {name: values[name] for name in MEMORY}),
+        bounds=Breakdown(errors.bounds(values["step_time"], {name: values[name] for name in MEMORY})),
         time=Breakdown({item: values[f"time_{item}"] for item in TIME_ITEMS}),
         communication=Breakdown({item: values[f"total_{item}"] for item in COMMUNICATION}),
         memory=Breakdown({item: values[f"memory_{item}"] for item in MEMORY_ITEMS}),

@@ -128,7 +128,7 @@ class StepErrors:
     """The classes of error of a training step: of its time, and of each quantity of memory."""
 
     time: ErrorClass
-    memory: Mapping[str, ErrorClass]
+    memory: tuple[tuple[str, ErrorClass], ...]
 
     @classmethod
     def of(cls, workload: Workload, catalog: Catalog) -> StepErrors:
@@ -136,13 +136,13 @@ class StepErrors:
         chip, experts = workload.machine.chip, workload.model.experts is not None
         return cls(
             error_class("training", of_step(chip, workload.dtype, experts=experts), catalog),
-            {name: error_class("memory", of_memory(name, chip, experts=experts), catalog) for name in MEMORY},
+            tuple((name, error_class("memory", of_memory(name, chip, experts=experts), catalog)) for name in MEMORY),
         )
 
     def bounds(self, step_time_s: float, sizes: Mapping[str, float]) -> Mapping[str, float]:
         """All bounds, seconds and bytes, by the names of CSV and JSON."""
         ends = {("step_time", "s"): self.time.time(step_time_s)}
-        ends |= {(name, "bytes"): self.memory[name].size(size) for name, size in sizes.items()}
+        ends |= {(name, "bytes"): found.size(sizes[name]) for name, found in self.memory if name in sizes}
         return {
             f"{name}_{end}_{unit}": value
             for (name, unit), two in ends.items()

@@ -376,7 +376,7 @@ def assumptions(found: Estimate) -> tuple[str, ...]:
         found.software,
         found.recipe.said(),
         f"80 % interval, {found.errors.time.said()}",
-        *dict.fromkeys(f"80 % interval, {one.said()}" for one in found.errors.memory.values()),
+        *dict.fromkeys(f"80 % interval, {one.said()}" for _, one in found.errors.memory),
         "all overlapped to none: the step with all communication hidden where it can be, and with none",
         "failures, restarts and checkpoints by hardware/assumptions/reliability.yaml; goodput from the worst to the best fleets",
         "no evaluation, no data stalls",

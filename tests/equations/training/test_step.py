@@ -196,7 +196,8 @@ def test_recomputing_attention_repeats_its_exchange_over_context_parallel_ranks_
 @few
 @given(cases(least_dp=2))
 def test_traffic_of_gradients_and_weights_hides_behind_the_passes_of_a_stage(case):
-    """One stage's share of the layers; of several chunks all but one have those of a whole group of micro-batches."""
+    """One stage's share of the layers, while other axes leave the links free; of several chunks all but one have those of a whole
+    group of micro-batches."""
     found = case(dp_hidden_share=1)
     layers, p, v = found["layers"] / found["pp"], case.layout.pp, case.layout.virtual_stages
     if case.layout.zero == 3:
@@ -208,9 +209,9 @@ def test_traffic_of_gradients_and_weights_hides_behind_the_passes_of_a_stage(cas
 
     scattered = case.layout.zero == 2
     hidden = found["sync_scatters"] * hides(
-        found["sync_one_reduction"], layers * found["layer_backward"], 1 if scattered else v
+        found["sync_one_reduction"], layers * found["free_backward"], 1 if scattered else v
     )
-    hidden += hides(found["sync_weight"], layers * found["layer_forward"], v)
+    hidden += hides(found["sync_weight"], layers * found["free_forward"], v)
     assert found["total_dp"] - found["time_dp"] == pytest.approx(hidden, rel=1e-9, abs=1e-12 * found["total_dp"])
 
 
