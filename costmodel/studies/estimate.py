@@ -130,8 +130,8 @@ class Estimate:
     sequence_length: int
     global_batch: int
     step_time_s: float
-    step_time_low_s: float
-    step_time_high_s: float
+    step_time_overlapped_s: float
+    step_time_serial_s: float
     errors: StepErrors
     bounds: Breakdown
     time: Breakdown
@@ -235,8 +235,10 @@ class Estimate:
     def _figures(self) -> dict[str, Scalar]:
         return {
             "step_time_s": self.step_time_s,
-            "step_time_low_s": self.step_time_low_s,
-            "step_time_high_s": self.step_time_high_s,
+            "step_time_low_s": self.bounds["step_time_p10_s"],
+            "step_time_high_s": self.bounds["step_time_p90_s"],
+            "step_time_overlapped_s": self.step_time_overlapped_s,
+            "step_time_serial_s": self.step_time_serial_s,
             **self.bounds,
             "error_class": self.errors.time.name,
             "tokens_per_s": self.tokens_per_s,
@@ -287,8 +289,8 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         sequence_length=workload.sequence_length,
         global_batch=workload.global_batch,
         step_time_s=values["step_time"],
-        step_time_low_s=low["step_time"],
-        step_time_high_s=high["step_time"],
+        step_time_overlapped_s=low["step_time"],
+        step_time_serial_s=high["step_time"],
         errors=errors,
         bounds=Breakdown(errors.bounds(values["step_time"], {name: values[name] for name in MEMORY})),
         time=Breakdown({item: values[f"time_{item}"] for item in TIME_ITEMS}),

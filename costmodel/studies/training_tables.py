@@ -22,7 +22,7 @@ def details(found: Estimate, notes: Sequence[str]) -> list[Table]:
 
 def summary(found: Estimate, notes: Sequence[str]) -> Table:
     """The answer in short."""
-    overlap = human.span((found.step_time_low_s, found.step_time_high_s), human.seconds)
+    overlap = human.span((found.step_time_overlapped_s, found.step_time_serial_s), human.seconds)
     tokens = found.global_batch * found.sequence_length
     rows = [
         ("layout", found.layout.without_placement),

@@ -19,6 +19,8 @@ RUN = [
     "allocated_p90_bytes",
     "step_time_low_s",
     "step_time_high_s",
+    "step_time_overlapped_s",
+    "step_time_serial_s",
     "tokens_per_s",
     "mfu",
     "mfu_causal",
@@ -128,6 +130,7 @@ def test_the_parts_add_up(line, capsys):
         assert result["allocated_bytes"] <= result["reserved_bytes"] <= result["device_used_bytes"]
         assert result["margin_bytes"] == pytest.approx(result["capacity_bytes"] - result["device_used_bytes"])
         assert result["step_time_low_s"] <= result["step_time_s"] <= result["step_time_high_s"]
+        assert result["step_time_overlapped_s"] <= result["step_time_s"] <= result["step_time_serial_s"]
         assert result["fits"] in {"yes", "marginal", "no"}
 
 

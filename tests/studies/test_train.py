@@ -77,8 +77,8 @@ def test_an_answer_adds_up(case):
     found = estimate(case.workload, case.layout, CATALOG, 10**12)
     assert sum(found.time.values()) == pytest.approx(found.step_time_s, rel=1e-12)
     assert sum(found.memory.values()) == pytest.approx(found.allocated_bytes, rel=1e-12)
-    assert found.step_time_low_s <= found.step_time_s * (1 + 1e-12)
-    assert found.step_time_s <= found.step_time_high_s * (1 + 1e-12)
+    assert found.step_time_overlapped_s <= found.step_time_s * (1 + 1e-12)
+    assert found.step_time_s <= found.step_time_serial_s * (1 + 1e-12)
     tokens = case.workload.step_tokens
     assert (found.steps - 1) * tokens < 10**12 <= found.steps * tokens
     assert found.run_time_s == pytest.approx(found.steps * found.step_time_s, rel=1e-12)
