@@ -279,8 +279,19 @@ TARGETS: dict[str, Callable[[], str]] = {
 """Each file, from the root of the checkout, and the function that gives its text."""
 
 
+def orphans() -> list[Path]:
+    """Modules beside those that are written, which an earlier run wrote under a name that is no more."""
+    beside = {(ROOT / name).parent for name in TARGETS if name.endswith(".py")}
+    found = (path for folder in sorted(beside) for path in sorted(folder.glob("*.py")))
+    return [path for path in found if path.read_text("utf-8").startswith(f'"""{NOTICE}') and _name(path) not in TARGETS]
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
 def main(arguments: Sequence[str]) -> int:
-    """Write what has changed, or with --check name it and give 1."""
+    """Write what has changed and remove what is left over, or with --check name both and give 1."""
     check = list(arguments) == ["--check"]
     stale = 0
     for name, write in TARGETS.items():
@@ -291,6 +302,11 @@ def main(arguments: Sequence[str]) -> int:
         if not check:
             path.write_text(text, "utf-8")
         sys.stdout.write(f"{'out of step with the equations' if check else 'rewrote'}: {name}\n")
+    for path in orphans():
+        stale += 1
+        if not check:
+            path.unlink()
+        sys.stdout.write(f"{'of no use any more' if check else 'removed'}: {path.relative_to(ROOT)}\n")
     if check and stale:
         sys.stderr.write("run python -m costmodel.generate\n")
     return int(check and stale > 0)

@@ -33,3 +33,15 @@ def test_what_has_changed_is_written(two_files, capsys):
     assert capsys.readouterr().out == "rewrote: two.py\n"
     assert (two_files / "two.py").read_text() == "TWO = 2\n"
     assert generate.main(["--check"]) == 0
+
+
+def test_what_an_earlier_run_left_over_is_named_and_removed(two_files, capsys):
+    (two_files / "two.py").write_text("TWO = 2\n")
+    (two_files / "three.py").write_text(f'"""{generate.NOTICE}\n"""\n')
+    (two_files / "own.py").write_text('"""Written by hand."""\n')
+    assert generate.main(["--check"]) == 1
+    assert capsys.readouterr().out == "of no use any more: three.py\n"
+    assert generate.main([]) == 0
+    assert not (two_files / "three.py").exists()
+    assert (two_files / "own.py").exists()
+    assert generate.main(["--check"]) == 0
