@@ -15,7 +15,8 @@ class HostMemory(Chapter):
     offload_chips = given(count, "chips of a host that run", owner="cluster")
     host_set_aside = given(count, "host memory set aside over what is kept there", owner="assumption")
     host_capacity = given(bytes_, "memory of a host", owner="cluster")
-    drive_capacity = given(bytes_, "drives of a host", owner="cluster")
+    drives = given(count, "drives of a host", owner="cluster")
+    drive_capacity = given(bytes_, "one of them", owner="cluster")
 
     host_states = equation(
         bytes_,
@@ -44,8 +45,9 @@ class HostMemory(Chapter):
         select(memory.states_on_drives > 0, offload_chips * worst(host_states, STAGE), 0),
         "on the drives of a host",
     )
+    drives_capacity = equation(bytes_, drives * drive_capacity, "drives of a host together")
     host_left = equation(
         bytes_,
-        smallest(host_capacity - host_used, drive_capacity - drives_used),
+        smallest(host_capacity - host_used, drives_capacity - drives_used),
         "left of its memory, or of its drives where they have less; negative when it is short",
     )

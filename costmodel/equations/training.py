@@ -13,6 +13,7 @@ from costmodel.equations.parallelism.data import FullySharded, GradientSync, Sha
 from costmodel.equations.parallelism.experts import ExpertParallel
 from costmodel.equations.parallelism.layout import Balance, Layout
 from costmodel.equations.parallelism.legality import Legality
+from costmodel.equations.parallelism.offload import HostRates
 from costmodel.equations.parallelism.offloaded import HostTraffic
 from costmodel.equations.parallelism.pipeline import Pipeline
 from costmodel.equations.parallelism.schedules import by_schedule
@@ -169,6 +170,7 @@ class Step(Chapter):
         "a layer, backward, before FSDP and what its host adds",
     )
     mean_layers = equation(count, layout.layers / pp, "layers of the average stage")
+    host_rates = part(HostRates, shared=True)
     host = part(
         HostTraffic,
         owned=owned_parameters,

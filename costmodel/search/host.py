@@ -18,16 +18,17 @@ def host_inputs(machine: Machine, catalog: Catalog) -> dict[str, float]:
     """The inputs by name; what nobody knows is without limit, which `check_host` refuses where a layout would rest on it."""
     to_host = pairs(machine)["host"].inputs
     host = {name: fact.value for name, fact in machine.cluster.host.items()}
-    drives = host.get("drives", 1)
     constants = {name: number.value for name, number in catalog.assumptions("offload").items()}
     return {
-        "offload_link_bandwidth": to_host["host_link_bandwidth"] * to_host["pair_share"],
+        "offload_link_rate": to_host["host_link_bandwidth"],
+        "offload_link_share": to_host["pair_share"],
         "offload_chips": min(machine.cluster.chips_per_host, machine.chips),
-        "offload_memory_bandwidth": host.get("dram_bandwidth", inf)
-        * catalog.assumptions("host")["dram_efficiency"].value,
-        "offload_drive_bandwidth": drives * host.get("drive_read_bandwidth", inf),
+        "dram_bandwidth": host.get("dram_bandwidth", inf),
+        "dram_efficiency": catalog.assumptions("host")["dram_efficiency"].value,
+        "drives": host.get("drives", 1),
+        "drive_read_bandwidth": host.get("drive_read_bandwidth", inf),
         "host_capacity": host.get("dram_capacity", inf),
-        "drive_capacity": drives * host.get("drive_capacity", inf),
+        "drive_capacity": host.get("drive_capacity", inf),
         "host_update_traffic": constants["update_traffic"],
         "host_drive_traffic": constants["drive_traffic"],
         "host_set_aside": constants["buffers"],

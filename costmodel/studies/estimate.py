@@ -92,13 +92,15 @@ class HostUse:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> HostUse:
         """From the quantities of a step."""
-        known = {name: values[name] if isfinite(values[name]) else None for name in ("host_capacity", "drive_capacity")}
+        known = {
+            name: values[name] if isfinite(values[name]) else None for name in ("host_capacity", "drives_capacity")
+        }
         needed = max(values["host_needed_forward"], values["host_needed_backward"])
         return cls(
             values["host_used"],
             known["host_capacity"],
             values["drives_used"],
-            known["drive_capacity"],
+            known["drives_capacity"],
             needed,
             values["host_left"],
         )

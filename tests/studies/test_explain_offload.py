@@ -47,7 +47,7 @@ def test_a_coherent_link_exposes_less():
 
 
 def test_an_unknown_memory_bandwidth_is_named():
-    with pytest.raises(InputError, match="need memory_bandwidth_of_host"):
+    with pytest.raises(InputError, match="need dram_bandwidth"):
         value("exposed", "aws-p5:64")
 
 

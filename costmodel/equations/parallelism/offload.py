@@ -29,6 +29,25 @@ ESTIMATOR = "DeepSpeed, estimators of model states"
 BOTH_WAYS = "copies out and in are counted one after the other"
 
 
+class HostRates(Chapter):
+    """What the links, the memory and the drives of a host attain, of what they are rated at."""
+
+    offload_link_rate = given(bytes_per_second, "a chip's link to its host, one way", owner="link")
+    offload_link_share = given(count, "share of it that copies attain", owner="link")
+    dram_bandwidth = given(bytes_per_second, "memory of a host", owner="cluster")
+    dram_efficiency = given(count, "share of it that streams reach", owner="assumption")
+    drives = given(count, "drives of a host", owner="cluster")
+    drive_read_bandwidth = given(bytes_per_second, "one drive", owner="cluster")
+
+    offload_link_bandwidth = equation(
+        bytes_per_second, offload_link_rate * offload_link_share, "a chip's link to its host as attained, one way"
+    )
+    offload_memory_bandwidth = equation(
+        bytes_per_second, dram_bandwidth * dram_efficiency, "memory of a host as attained"
+    )
+    offload_drive_bandwidth = equation(bytes_per_second, drives * drive_read_bandwidth, "all drives of a host")
+
+
 class HostShare(Chapter):
     """What one chip gets of its host while all others do the same."""
 
@@ -228,7 +247,12 @@ class StageOffload(Chapter):
     hardware_flops = given(flop, "of a step, what is run again counted")
     chips = given(count, "chips", owner="cluster")
     optimizer_bytes = given(bytes_, "optimizer states of a weight", owner="assumption")
-    host = part(HostShare, shared=True)
+    rates = part(HostRates, shared=True)
+    bandwidths = {
+        "link_bandwidth": rates.offload_link_bandwidth,
+        "memory_bandwidth_of_host": rates.offload_memory_bandwidth,
+    }
+    host = part(HostShare, shared=True, **bandwidths)
 
     compute = equation(seconds, step_time - optimizer, "a step without its optimizer")
     compute_rate = equation(flop_per_second, hardware_flops / (chips * compute), "of a chip as attained")
@@ -237,6 +261,7 @@ class StageOffload(Chapter):
     states = part(
         ZeroOffload,
         shared=True,
+        **bandwidths,
         parameters=heaviest_stage,
         shards=select(optimizer_sharded > 0, replicas, 1),
         wire_bytes=element_size,
@@ -245,7 +270,7 @@ class StageOffload(Chapter):
     slower = equation(seconds, states.exposed - optimizer, "what a step takes more with its optimizer on the host")
     slower_delayed = equation(seconds, states.exposed_delayed - optimizer, "the same with the update one step late")
     freed = equation(bytes_, states.owned * optimizer_bytes, "what a chip no longer holds of optimizer states")
-    on_drives = part(DriveUpdate, shared=True, owned=states.owned)
+    on_drives = part(DriveUpdate, shared=True, owned=states.owned, drive_bandwidth=rates.drive_read_bandwidth)
     in_memory = part(HostStates, shared=True, owned=states.owned)
 
     weight_copies = equation(

@@ -61,9 +61,9 @@ class HostTraffic(Chapter):
     """Copies between chip and host in a step, the update on the host, and what shows of them."""
 
     away = part(Offloaded, shared=True)
-    offload_link_bandwidth = given(bytes_per_second, "a chip's link to its host as attained, one way", owner="link")
-    offload_memory_bandwidth = given(bytes_per_second, "memory of a host as attained", owner="cluster")
-    offload_drive_bandwidth = given(bytes_per_second, "all drives of a host as attained", owner="cluster")
+    offload_link_bandwidth = given(bytes_per_second, "a chip's link to its host as attained, one way")
+    offload_memory_bandwidth = given(bytes_per_second, "memory of a host as attained")
+    offload_drive_bandwidth = given(bytes_per_second, "all drives of a host")
     offload_chips = given(count, "chips of a host that run", owner="cluster")
     host_update_traffic = given(bytes_, "traffic of host memory for the update of one weight", owner="assumption")
     host_drive_traffic = given(bytes_, "read and written on drives for the update of one weight", owner="assumption")

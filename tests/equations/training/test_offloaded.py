@@ -67,8 +67,8 @@ def test_items_of_time_add_up_and_the_step_lies_between_the_bounds(case, offload
 @given(cases(machines=GPUS), st.sampled_from(("activations", "optimizer+weights+activations")))
 def test_a_faster_link_never_slows_and_copies_never_speed_up(case, offload):
     with_host = offloaded(case, offload)
-    given_link = with_host.inputs["offload_link_bandwidth"]
-    slow, fast = (with_host(offload_link_bandwidth=given_link * k)["step_time"] for k in (1, 2))
+    given_link = with_host.inputs["offload_link_rate"]
+    slow, fast = (with_host(offload_link_rate=given_link * k)["step_time"] for k in (1, 2))
     assert fast <= slow * (1 + 1e-12)
     if offload == "activations":
         assert slow >= with_host.laid(offload="none")()["step_time"] * (1 - 1e-12)
@@ -137,7 +137,9 @@ def test_inputs_of_layers_go_out_and_back():
 def test_the_bandwidth_needed_hides_what_shows():
     found = big("zero=3 offload=optimizer+weights+activations recompute=none")
     needed = max(found()[f"host_needed_{way}"] for way in ("forward", "backward"))
-    wide, narrow = (found(offload_link_bandwidth=needed * k, offload_memory_bandwidth=1e15) for k in (1.001, 0.9))
+    wide, narrow = (
+        found(offload_link_rate=needed * k, offload_link_share=1, dram_bandwidth=1e15) for k in (1.001, 0.9)
+    )
     assert wide["host_exposed_forward"] + wide["host_exposed_backward"] == pytest.approx(0, abs=1e-9)
     assert narrow["host_exposed_forward"] + narrow["host_exposed_backward"] > 0
 
