@@ -31,6 +31,9 @@ class KeptActivations(Chapter):
     score_bytes = given(
         bytes_, "kept of a score between two tokens and a head: 0 in fused attention", owner="assumption"
     )
+    score_dropout_bytes = given(
+        bytes_, "more where scores are dropped: the mask and what is left of the score; else 0", owner="assumption"
+    )
     dropout_bytes = given(
         bytes_, "kept of a hidden feature for the dropout after each block: 0 without dropout", owner="assumption"
     )
@@ -54,7 +57,7 @@ class KeptActivations(Chapter):
     )
     kept_scores = equation(
         bytes_,
-        tokens * layout.sequence_length * layout.heads * score_bytes,
+        tokens * layout.sequence_length * layout.heads * (score_bytes + score_dropout_bytes),
         "scores of attention that is not fused, their dropout mask and what is left of them",
         source="Korthikanti et al. 2022, section 4.1: 5 bytes",
     )

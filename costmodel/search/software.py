@@ -75,12 +75,12 @@ class Software:
         known = {name: number.value for name, number in constants.items()}
         fused = self.experts == EXPERT_KERNELS[-1]
         unfused = self.attention == ATTENTION[-1]
-        masks = known["score_dropout_traffic"] if self.dropout else 0.0
-        kept = known["kept_score"] + (known["kept_score_dropout"] if self.dropout else 0.0)
         found = {
             "attention_kernel": labels.CHOICES["attention_kernel"].index("unfused" if unfused else "fused"),
-            "score_traffic_forward": known["score_traffic_forward"] + masks,
-            "score_traffic_backward": known["score_traffic_backward"] + masks,
+            "score_traffic_forward": known["score_traffic_forward"],
+            "score_traffic_backward": known["score_traffic_backward"],
+            "score_dropout_traffic": known["score_dropout_traffic"] if self.dropout else 0.0,
+            "score_dropout_bytes": known["kept_score_dropout"] if self.dropout and unfused else 0.0,
             "launch_time": known[f"launch_time_{self.launched(chip)}"],
             "expert_launch_time": 0.0 if fused or self.launched(chip) == "graphs" else known["expert_launch_time"],
             "cast_kernels": 0.0 if precise else known["cast_kernels"],
@@ -88,7 +88,7 @@ class Software:
             "expert_launches": known["expert_launches" if precise else "expert_launches_cast"],
         }
         if self.attention:
-            found["score_bytes"] = kept if unfused else 0.0
+            found["score_bytes"] = known["kept_score"] if unfused else 0.0
         if self.dropout:
             found["dropout_bytes"] = known["dropout_bytes"]
         if self.attention in {"", ATTENTION[0]} and "attention_backward_factor" in chip.attainable:

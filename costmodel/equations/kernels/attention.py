@@ -47,10 +47,9 @@ class Attention(Chapter):
         count, "features of a head are filled up to a multiple of this in the fused kernel", owner="assumption"
     )
     attention_block = given(count, "queries and keys of a block of the fused kernel", owner="assumption")
-    score_traffic_forward = given(
-        bytes_, "a score between the two products, forward: softmax, and dropout where there is any", owner="assumption"
-    )
+    score_traffic_forward = given(bytes_, "a score between the two products, forward: the softmax", owner="assumption")
     score_traffic_backward = given(bytes_, "the same, backward", owner="assumption")
+    score_dropout_traffic = given(bytes_, "more, each way, where scores are dropped; else 0", owner="assumption")
     half_peak = given(flop_per_second, "dense peak of the chip in 16 bits", owner="chip")
     half_share = given(count, "share of it that large products sustain in training", owner="chip")
     attention_share = given(count, "share of the peak that the fused forward kernel attains", owner="chip")
@@ -184,13 +183,14 @@ class Attention(Chapter):
     )
     unfused_forward = equation(
         seconds,
-        both_products + scores * score_traffic_forward / (memory_share * memory_bandwidth),
+        both_products + scores * (score_traffic_forward + score_dropout_traffic) / (memory_share * memory_bandwidth),
         "two products, and the softmax through memory",
         source="Megatron-LM's core attention with its fused softmax",
     )
     unfused_backward = equation(
         seconds,
-        2 * both_products + scores * score_traffic_backward / (memory_share * memory_bandwidth),
+        2 * both_products
+        + scores * (score_traffic_backward + score_dropout_traffic) / (memory_share * memory_bandwidth),
         "the gradients of both operands of each, and that of the softmax",
     )
     forward = equation(

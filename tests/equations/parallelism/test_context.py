@@ -151,6 +151,7 @@ def shared(tokens, ranks, kind, window=None):
         attention_head_multiple=1,
         score_traffic_forward=6,
         score_traffic_backward=11,
+        score_dropout_traffic=0,
         attention_share=0.5,
         exponential_rate=4e12,
         attention_backward_factor=1.5,
