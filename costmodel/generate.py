@@ -87,6 +87,17 @@ def intervals_math() -> str:
     )
 
 
+def published_math() -> str:
+    """What printed rates say of a step."""
+    from costmodel.equations.published import PrintedRate, PrintedUtilisation
+
+    functions = {
+        "printed_rate": (PrintedRate.system, ["printed_step_time"]),
+        "printed_utilisation": (PrintedUtilisation.system, ["rerun_share"]),
+    }
+    return math_module("What rates that people print say of a step.", functions)
+
+
 def overlay_math() -> str:
     """A link seen through tunnels, ciphers and virtual switches."""
     from costmodel.equations.collectives.overlay import OverlaidLink
@@ -220,8 +231,9 @@ def labels() -> str:
     from costmodel.equations.evaluation import STEPS
     from costmodel.equations.kernels.streams import Stream
     from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED
+    from costmodel.equations.published import PrintedRate
 
-    systems = [*(step.system for step in STEPS.values()), Rates.system, Stream.system]
+    systems = [*(step.system for step in STEPS.values()), Rates.system, Stream.system, PrintedRate.system]
     choices = {e.name: e.labels for system in systems for e in system.inputs() if e.labels}
     rows = {axis.name: axis.labels for axis in PRODUCT_AXES if axis.labels}
     meaning = "The labels of choices, which enter the equations by their numbers, of the rows of axes, and of families of schedules."
@@ -262,6 +274,7 @@ TARGETS: dict[str, Callable[[], str]] = {
     "costmodel/generated/labels.py": labels,
     "costmodel/generated/overlay_math.py": overlay_math,
     "costmodel/generated/parameters_math.py": parameters_math,
+    "costmodel/generated/published_math.py": published_math,
     "costmodel/generated/host_memory_numpy.py": host_memory_numpy,
     "costmodel/generated/legality_numpy.py": lambda: legality_numpy(experts=False),
     "costmodel/generated/legality_with_experts_numpy.py": lambda: legality_numpy(experts=True),

@@ -9,6 +9,7 @@ CHOICES: dict[str, tuple[str, ...]] = {'attention_bias': ('none', 'qkv', 'qkvo')
  'dispatch_by': ('expert', 'rank', 'node'),
  'domain_kind': ('switch', 'mesh'),
  'ep_overlap': ('none', 'shared', 'micro-batch'),
+ 'flops_counted': ('full', 'causal', 'hardware'),
  'library': ('none', 'nccl'),
  'norm': ('rmsnorm', 'layernorm', 'layernorm-no-bias', 'none'),
  'offload': ('none',

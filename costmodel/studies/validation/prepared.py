@@ -12,9 +12,10 @@ from typing import Any
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Number
 from costmodel.errors import InputError
+from costmodel.generated import published_math
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
-from costmodel.search.layout import KEYS, RECOMPUTE, Layout, parse_layout
+from costmodel.search.layout import RECOMPUTE, Layout, parse_layout
 from costmodel.search.placing import written_out
 from costmodel.search.precision import ALIASES, HALF, PRECISIONS
 from costmodel.search.workload import Workload
@@ -78,8 +79,6 @@ class Preparing:
             raise UnreadError("the layout is not stated")
         taken: list[str] = []
         model = self.shapes.model(run.model)
-        if (run.ep > 1 or model.experts) and "ep" not in KEYS:
-            raise UnreadError("experts")
         chip = self.machines.chip(run.chip)
         machine = self.machines.at(
             Place(
@@ -145,7 +144,7 @@ class Preparing:
             f"schedule={schedule}" if schedule else "",
             f"cp={cp} cp_type={_context(run, machine)}" if cp > 1 else "",
             f"shard={run.shard_group}" if zero and 0 < run.shard_group < dp * cp else "",
-            f"ep={run.ep}" if run.ep > 1 and "ep" in KEYS else "",
+            f"ep={run.ep}" if run.ep > 1 else "",
         ]
         placement = "best" if machine.is_torus else ""
         layout = parse_layout(" ".join(parts), chips, placement)
@@ -259,8 +258,8 @@ def _is_torchtitan(run: PublishedRun) -> bool:
 
 
 def _share_rerun(ratio: float) -> str:
-    """What is run again, by hardware over model FLOPs: a forward pass is a third of a step's work."""
-    share = min(1.0, max(0.0, 3 * (ratio - 1)))
+    """What is run again, by hardware over model FLOPs: the kind of recomputation that is nearest to the share of the forward pass."""
+    share = published_math.printed_utilisation(hfu_over_mfu=ratio)["rerun_share"]
     every = next((n for n in range(1, 9) if share >= 2 / (2 * n + 1)), 0)
     return "none" if not every else "full" if every == 1 else f"full/{every}"
 

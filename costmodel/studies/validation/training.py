@@ -8,6 +8,9 @@ from typing import Any
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
+from costmodel.generated import published_math
+from costmodel.generated.labels import CHOICES
+from costmodel.runtime import call
 from costmodel.search.precision import HALF
 from costmodel.studies.intervals import of_step
 from costmodel.studies.validation import runs
@@ -21,6 +24,8 @@ from costmodel.studies.validation.runs import PublishedRun, Unread
 KIND = "training"
 QUANTITY = "step_time_s"
 MANY_RANKS, FEW = 8, 2
+TERA = 1e12
+"""What TFLOP/s are in FLOP/s."""
 SHORT_STEP_S = 1.0
 """Steps under a second are often bound by what the equations leave out: launches, data, the host."""
 
@@ -95,14 +100,11 @@ def time_from_flops(run: PublishedRun, values: Mapping[str, Any]) -> float | Non
 
 def step_time_of_rate(chip_tflops: float, counted: str, values: Mapping[str, Any]) -> float | None:
     """Seconds of a step that runs at so many TFLOP/s a chip, counted in such a way; None for a way that is not known."""
-    rates: Mapping[str, Callable[[], float]] = {
-        "full": lambda: values["chip_rate"],
-        "causal": lambda: values["mfu_causal"] * values["peak"],
-        "hardware": lambda: values["megatron_flops"] / (values["step_time"] * values["chips"]),
-    }
-    if counted not in rates:
+    ways = CHOICES["flops_counted"]
+    if counted not in ways:
         return None
-    return float(values["step_time"] * rates[counted]() / (chip_tflops * 1e12))
+    printed = {"flops_counted": ways.index(counted), "printed_rate": chip_tflops * TERA}
+    return float(call(published_math.printed_rate, {**values, **printed})["printed_step_time"])
 
 
 REMARKS: tuple[tuple[str, Callable[[Prepared], bool]], ...] = (
