@@ -276,16 +276,23 @@ def candidates(
     )
 
 
+def ends(layers: int, pp: int, chunks: int, full: int) -> Iterator[tuple[int, int]]:
+    """Layers of the first and the last stage, where each of the others has `full`: whole chunks, none more than the others."""
+    left = layers - (pp - 2) * full
+    for first in range(chunks, min(full, left - 1) + 1, chunks):
+        if left - first <= full and (left - first) % chunks == 0:
+            yield first, left - first
+
+
 def _unequal(layers: int, chunks: int) -> Iterator[Stages]:
     """The layers of the ends for each number of stages that cannot be balanced: the last stage gets what the others leave."""
     for pp in (size for size in _powers_of_two(LIMITS["pp"]) if size > 1):
         if layers % (pp * chunks) == 0 or (layers + 2) % (pp * chunks) == 0:
             continue
-        full = -(-layers // (pp * chunks)) * chunks
-        ends = layers - (pp - 2) * full
-        first = min(full, ends - chunks)
-        if chunks <= ends - first <= full and first >= chunks and (ends - first) % chunks == 0:
-            yield Stages(first=first, last=ends - first)
+        possible = [*ends(layers, pp, chunks, -(-layers // (pp * chunks)) * chunks)]
+        if possible:
+            first, last = possible[-1]
+            yield Stages(first=first, last=last)
 
 
 def with_host(layout: Layout) -> Candidates:

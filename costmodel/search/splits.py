@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from costmodel.runtime import Run, Table
-from costmodel.search.candidates import Stages, only
+from costmodel.search.candidates import Stages, ends, only
 from costmodel.search.grid import generated
 from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload
@@ -62,8 +62,4 @@ def _splits(layers: int, layout: Layout) -> Iterator[tuple[int, int]]:
         return
     mean = -(-layers // (pp * chunks))
     for depth in range(mean, mean + DEEPER + 1) if pp > 2 else [mean + DEEPER]:
-        full = depth * chunks
-        ends = layers - (pp - 2) * full
-        for first in range(chunks, min(full, ends - 1) + 1, chunks):
-            if ends - first <= full and (ends - first) % chunks == 0:
-                yield first, ends - first
+        yield from ends(layers, pp, chunks, depth * chunks)
