@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -262,7 +263,7 @@ class Run:
 
     def _whole_table(self, level: str) -> bool:
         """Whether a level has the rows of the table, in their order."""
-        return len(self._rows(level)[0]) == self.table.size
+        return len(self._rows(level)[0]) == self._rows(self.finest)[0].size
 
     def index(self, coarse: str, fine: str) -> Any:
         """For each row of the level `fine`, the number of its row in the level `coarse`."""
@@ -288,24 +289,37 @@ class Run:
         values = getattr(self.module, level)(*self._arguments(level, block))
         return [value if np.ndim(value) >= rank else np.array(value, float, ndmin=rank) for value in values]
 
-    def _elements(self, level: str) -> tuple[int, int]:
-        """Rows of a level, and elements of one row in its widest statement."""
+    @cached_property
+    def _sizes(self) -> tuple[dict[str, int], int]:
+        """Rows of each product axis, and elements along further dimensions before them."""
         import numpy as np
 
         order = self.module.ORDER
-        inputs = (self.values[name].shape[-len(order) - 1 : -1] for name in self.module.INPUTS)
-        sizes = dict(zip(order, np.broadcast_shapes(*inputs), strict=True)) | self.module.ROWS
-        further = math.prod(np.broadcast_shapes(*(self.values[n].shape[: -len(order) - 1] for n in self.module.INPUTS)))
+        shapes = {self.values[name].shape for name in self.module.INPUTS}
+        sizes = dict(zip(order, np.broadcast_shapes(*(shape[-len(order) - 1 : -1] for shape in shapes)), strict=True))
+        further = math.prod(np.broadcast_shapes(*(shape[: -len(order) - 1] for shape in shapes)))
+        return sizes | self.module.ROWS, further
+
+    def _elements(self, level: str) -> tuple[int, int]:
+        """Rows of a level, and elements of one row in its widest statement."""
+        sizes, further = self._sizes
         rows = len(self._rows(level)[0]) if self.levels[level] else 1
         widest = max(math.prod(sizes[axis] for axis in held) for held in self.module.WIDEST[level])
         return rows, further * widest
 
     def coarse(self) -> Run:
         """Evaluate every level but the last."""
+        return self._evaluate(list(self.spec)[:-1])
+
+    def shared(self) -> Run:
+        """Evaluate every level that is worked out once, whatever parts the rest is worked out in."""
+        return self._evaluate([level for level in list(self.spec)[:-1] if level not in self.module.PARTS])
+
+    def _evaluate(self, levels: Sequence[str]) -> Run:
         import numpy as np
 
         with np.errstate(all="ignore"):
-            for level in list(self.spec)[:-1]:
+            for level in levels:
                 rows, each = self._elements(level)
                 step = max(1, BLOCK // each)
                 parts = [self._call(level, slice(low, low + step)) for low in range(0, rows, step)]

@@ -13,11 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
+from math import prod
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.runtime import Run, Table
+from costmodel.runtime_parts import PartRun
 from costmodel.search.candidates import Candidates, only
 from costmodel.search.layout import Layout
 from costmodel.search.possible import Judged, Part, judged, parts, squeezed
@@ -153,10 +155,10 @@ def search(
     order, rows_of, passing = _ordered(found)
     arrays = {name: np.full((*candidates.shape, passing[0].shape[1]), np.inf) for name in SIZES}
     legal = np.zeros((*candidates.shape, passing[0].shape[1]), bool)
-    runs = [
-        _Started(workload, placed, scalars, candidates, part, order, rows_of)
-        for part in parts(passing, np.bincount(rows_of))
-    ]
+    module = generated(workload, candidates)
+    table = Table({name: placed.columns[name][order] for name in _columns(module, placed)})
+    whole = Run(module, table, {**scalars, **candidates.inputs()}).shared()
+    runs = [_Started(whole, part, rows_of) for part in parts(passing, np.bincount(rows_of))]
     evaluated = sum(run.points for run in runs)
     done = 0
     # numpy works outside the interpreter's lock, so threads share the parts and their blocks; no two write the same points.
@@ -186,29 +188,16 @@ def search(
 class _Started:
     """One part of a search: its points worked out on degrees, then on placements block by block."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        placed: PlacementTable,
-        scalars: Mapping[str, float],
-        candidates: Candidates,
-        part: Part,
-        order: NDArray[np.int64],
-        rows_of: NDArray[np.int64],
-    ) -> None:
+    def __init__(self, whole: Run, part: Part, rows_of: NDArray[np.int64]) -> None:
         import numpy as np
 
-        module = generated(workload, candidates)
-        mine = np.isin(rows_of, part.tuples)
-        rows = order[mine]
+        mine = np.flatnonzero(np.isin(rows_of, part.tuples))
         self.tuples = np.searchsorted(part.tuples, rows_of[mine])
         self.starts = np.flatnonzero(np.diff(self.tuples, prepend=-1))
         self.part = part
-        own = candidates.subset(kept.tolist() for kept in part.kept)
-        table = Table({name: placed.columns[name][rows] for name in _columns(module, placed)})
-        self.run = Run(module, table, {**scalars, **own.inputs()})
-        self.points = int(np.prod(own.shape)) * table.size
-        self.each = int(np.prod(own.shape))
+        self.run = PartRun(whole, mine, part.kept)
+        self.each = prod(len(kept) for kept in part.kept)
+        self.points = self.each * len(mine)
 
     def on_degrees(self, arrays: Mapping[str, Array], legal: NDArray[np.bool_]) -> None:
         """All levels but the last; memory and legality are decided there, and written where they belong."""

@@ -39,6 +39,8 @@ from costmodel.runtime import (
 
 
 MANY_AXES = 4
+IN_PARTS = "_in_parts"
+"""Ends the name of the level that holds what a level has of many product axes."""
 
 
 class NumpyWriter(PythonWriter):
@@ -121,6 +123,7 @@ def numpy_module(
     order: Sequence[Axis],
     levels: Mapping[str, Sequence[str]],
     in_blocks: Sequence[str] = (),
+    in_parts: Sequence[str] = (),
 ) -> str:
     """Source of the module that evaluates `wanted` on tables.
 
@@ -132,6 +135,8 @@ def numpy_module(
         levels: the columns of each level of rows, coarse to fine; the last holds every column in use.
         in_blocks: levels with nearly as many rows as the last: what runs over many product axes there waits for the last, whose
             rows are taken in blocks, so that it is never held for all rows at once.
+        in_parts: levels on which what runs over many product axes is kept apart, on a level of its own after all others: a search
+            works it out for parts of the grid, the rest once for all of them.
 
     """
     names = list(wanted)
@@ -141,13 +146,8 @@ def numpy_module(
     for e in equations:
         if strange := axes[e.name] - columns - {axis.name for axis in order}:
             raise EquationError(f"{e.name} varies along {', '.join(sorted(strange))}: neither product axis nor column")
-    level_of = {
-        e.name: next(name for name, held in levels.items() if axes[e.name] & columns <= set(held)) for e in equations
-    }
-    last, product = list(levels)[-1], {axis.name for axis in order}
-    for name, level in level_of.items():
-        if level in in_blocks and len(axes[name] & product) >= MANY_AXES:
-            level_of[name] = last
+    level_of = _level_of(equations, axes, levels, {a.name for a in order} - _counted(equations), in_blocks, in_parts)
+    levels = _ordered(levels, level_of)
     writer = NumpyWriter(system, axes, order)
     spec: dict[str, tuple[list[str], list[str]]] = {}
     functions = []
@@ -165,6 +165,7 @@ def numpy_module(
         "ORDER": [axis.name for axis in order],
         "LEVELS": {level: list(held) for level, held in levels.items()},
         "SPEC": spec,
+        "PARTS": [level for level in spec if level.endswith(IN_PARTS)],
         "LEVEL": level_of,
         "MEANING": {name: system[name].meaning for name in names},
         "INPUTS": {e.name: sorted(axes[e.name]) for e in equations if e.is_input},
@@ -173,6 +174,37 @@ def numpy_module(
     }
     head = "\n".join(f"{name} = {value!r}" for name, value in constants.items())
     return HEADER.format(meaning=meaning) + "\n" + head + "\n\n\n" + "\n\n\n".join(functions) + "\n"
+
+
+def _level_of(
+    equations: Sequence[Equation],
+    axes: Mapping[str, frozenset[str]],
+    levels: Mapping[str, Sequence[str]],
+    product: set[str],
+    in_blocks: Sequence[str],
+    in_parts: Sequence[str],
+) -> dict[str, str]:
+    """The level of each quantity: the first that holds its columns, or a later one if it waits for the last or for parts."""
+    columns = frozenset(c for level in levels.values() for c in level)
+    last = list(levels)[-1]
+    found: dict[str, str] = {}
+    for e in equations:
+        level = next(name for name, held in levels.items() if axes[e.name] & columns <= set(held))
+        many = len(axes[e.name] & product) >= MANY_AXES
+        used = {found[name] for name in e.uses}
+        if last in used or (many and level in in_blocks):
+            level = last
+        elif level != last and ((many and level in in_parts) or any(name.endswith(IN_PARTS) for name in used)):
+            level += IN_PARTS
+        found[e.name] = level
+    return found
+
+
+def _ordered(levels: Mapping[str, Sequence[str]], level_of: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    """The levels, those of parts after all others but the last."""
+    *before, last = levels
+    parts = {level + IN_PARTS: levels[level] for level in before if level + IN_PARTS in level_of.values()}
+    return {**{level: levels[level] for level in before}, **parts, last: levels[last]}
 
 
 def _widest(
