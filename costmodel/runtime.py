@@ -6,7 +6,7 @@ numpy is imported by the parts that need it only: one answer from a `math` modul
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -129,6 +129,31 @@ def row(x: Array, axis: int, number: int) -> Array:
 
     varies = np.ndim(x) >= -axis and x.shape[axis] > 1
     return np.take(x, [number], axis=axis) if varies else x
+
+
+def branch_taken(condition: Array, value: Callable[[], Array], otherwise: Callable[[], Array]) -> Array:
+    """The value where a condition holds, else the other; of one condition for all elements the other branch is not computed."""
+    import numpy as np
+
+    if condition.size == 1:
+        return value() if condition.item() else otherwise()
+    return np.where(condition, value(), otherwise())
+
+
+def onto_first(function: np.ufunc, first: Array, second: Any) -> Array:
+    """A function of two arrays, written over the first, which nobody needs again, where it has the shape of the result."""
+    import numpy as np
+
+    fits = first.shape == np.broadcast(first, second).shape and first.dtype == float
+    return function(first, second, out=first) if fits else function(first, second)
+
+
+def onto_second(function: np.ufunc, first: Any, second: Array) -> Array:
+    """The same over the second."""
+    import numpy as np
+
+    fits = second.shape == np.broadcast(first, second).shape and second.dtype == float
+    return function(first, second, out=second) if fits else function(first, second)
 
 
 def at_smallest(value: Array, key: Array, axis: int) -> Array:
@@ -269,24 +294,24 @@ class Run:
         """For each row of the level `fine`, the number of its row in the level `coarse`."""
         return self._rows(coarse)[1][self._rows(fine)[0]]
 
-    def _arguments(self, level: str, block: slice) -> list[Array]:
-        arguments = []
-        for name in self.spec[level][0]:
-            value, own = self.values[name], self.module.LEVEL[name]
-            if value.shape[-1] == 1 or not self.levels[own]:
-                arguments.append(value)
-            elif own == level or (self._whole_table(own) and self._whole_table(level)):
-                arguments.append(value[..., block])
-            else:
-                arguments.append(value.take(self.index(own, level)[block], axis=-1))
-        return arguments
+    def _gathered(self, name: str, level: str, block: slice) -> Array:
+        """What a coarser level holds, or the level itself, for some rows of a level."""
+        value, own = self.values[name], self.module.LEVEL[name]
+        if value.shape[-1] == 1 or not self.levels[own]:
+            return value
+        if own == level or (self._whole_table(own) and self._whole_table(level)):
+            return value[..., block]
+        return value.take(self.index(own, level)[block], axis=-1)
 
     def _call(self, level: str, block: slice) -> Sequence[Array]:
-        """One level's quantities in one block of its rows, constants with every dimension too."""
+        """One level's quantities in one block of its rows."""
+        return self._whole_rank(getattr(self.module, level)(*(self._gathered(name, level, block) for name in self.spec[level][0])))
+
+    def _whole_rank(self, values: Sequence[Array]) -> list[Array]:
+        """Constants with every dimension too."""
         import numpy as np
 
         rank = len(self.module.ORDER) + 1
-        values = getattr(self.module, level)(*self._arguments(level, block))
         return [value if np.ndim(value) >= rank else np.array(value, float, ndmin=rank) for value in values]
 
     @cached_property
@@ -309,11 +334,12 @@ class Run:
 
     def coarse(self) -> Run:
         """Evaluate every level but the last."""
-        return self._evaluate(list(self.spec)[:-1])
+        return self._evaluate([level for level in self.spec if level not in self.module.BLOCKS])
 
     def shared(self) -> Run:
         """Evaluate every level that is worked out once, whatever parts the rest is worked out in."""
-        return self._evaluate([level for level in list(self.spec)[:-1] if level not in self.module.PARTS])
+        apart = {*self.module.BLOCKS, *self.module.PARTS}
+        return self._evaluate([level for level in self.spec if level not in apart])
 
     def _evaluate(self, levels: Sequence[str]) -> Run:
         import numpy as np
@@ -332,7 +358,7 @@ class Run:
         """The rows of the last level in blocks; with `runs`, the first rows of runs that belong together, of whole runs."""
         import numpy as np
 
-        rows, each = self._elements(list(self.spec)[-1])
+        rows, each = self._elements(self._last)
         step = max(1, BLOCK // each)
         ends = np.append(np.asarray(runs)[1:], rows) if runs is not None else np.arange(1, rows + 1)
         blocks, low = [], 0
@@ -344,13 +370,51 @@ class Run:
             low = high
         return blocks
 
+    @property
+    def _last(self) -> str:
+        """The level whose rows are taken in blocks."""
+        return self.finest if self.module.SLICED else str(self.module.BLOCKS[-1])
+
     def block(self, rows: slice) -> dict[str, Array]:
         """The quantities wanted on some rows of the last level; several threads may ask at once."""
         import numpy as np
 
-        level = list(self.spec)[-1]
+        pieces = [found for _, found in self.slices(rows)]
+        if len(pieces) == 1:
+            return pieces[0]
+        place = self._place(self.module.SLICED)
+        return {name: np.concatenate([piece[name] for piece in pieces], axis=place) for name in pieces[0]}
+
+    def _place(self, axis: str) -> int:
+        """The dimension of a product axis, from the end."""
+        return int(self.module.ORDER.index(axis)) - len(self.module.ORDER) - 1
+
+    def slices(self, rows: slice) -> Iterator[tuple[slice, dict[str, Array]]]:
+        """The quantities wanted on some rows, for one row after another of the axis that is sliced, or for all of them at once."""
+        import numpy as np
+
+        *before, level = self.module.BLOCKS
+        names, kept = self.spec[level]
+        found: dict[str, Array] = {}
         with np.errstate(all="ignore"):
-            return dict(zip(self.spec[level][1], self._call(level, rows), strict=True))
+            for name in before:
+                found |= zip(self.spec[name][1], self._call(name, rows), strict=True)
+        arguments = [found[name] if name in found else self._gathered(name, self._last, rows) for name in names]
+        found = {name: value for name, value in found.items() if name in self.module.MEANING}
+        for at, own in self._sliced(arguments):
+            with np.errstate(all="ignore"):
+                values = self._whole_rank(getattr(self.module, level)(*own))
+            yield at, found | dict(zip(kept, values, strict=True))
+
+    def _sliced(self, arguments: list[Array]) -> Iterator[tuple[slice, list[Array]]]:
+        if not self.module.SLICED:
+            yield slice(None), arguments
+            return
+        place = self._place(self.module.SLICED)
+        after = [slice(None)] * (-place - 1)
+        for number in range(max(value.shape[place] for value in arguments)):
+            at = slice(number, number + 1)
+            yield at, [value[(..., at, *after)] if value.shape[place] > 1 else value for value in arguments]
 
     def blocks(self) -> Iterator[tuple[slice, dict[str, Array]]]:
         """The last level, block by block: which rows, and the quantities wanted there."""

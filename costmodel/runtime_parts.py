@@ -32,7 +32,7 @@ class PartRun(Run):
         for level in whole.levels:
             self._number(level, whole.index(level, self.finest)[rows])
         inner = len(self.module.ORDER) - len(kept) + 1
-        own = [*self.module.PARTS, list(self.spec)[-1]]
+        own = [*self.module.PARTS, *self.module.BLOCKS]
         needed = {*self.module.INPUTS, *self.module.MEANING}.union(*(self.spec[level][0] for level in own))
         self.values = {
             name: self._cut(whole.values[name], self._taken[whole.module.LEVEL[name]], kept, inner)

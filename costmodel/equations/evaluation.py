@@ -158,3 +158,6 @@ IN_BLOCKS = ("by_placed_stage",)
 
 IN_PARTS = ("by_degrees", "by_degrees_and_placed_tp", "by_all_degrees", "by_placed_stage")
 """Levels with many rows: what runs over many axes of choices there is worked out for those that the rules let pass."""
+
+SLICED = "sharding"
+"""The axis of choices whose rows are worked out one by one for every placement: what is gathered and reduced hangs on it most."""

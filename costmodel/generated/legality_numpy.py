@@ -3,16 +3,19 @@
 The rules of layouts, over tables of degrees.
 """
 
-from numpy import add, cbrt, ceil, exp, floor, inf, log, maximum, minimum, sqrt, where
+from numpy import add, cbrt, ceil, divide, exp, floor, inf, log, maximum, minimum, multiply, sqrt, subtract, where
 
 from costmodel.runtime import (
     at_largest,
     at_smallest,
+    branch_taken,
     ceil_log2s,
     floor_log2s,
     nearest_wholes,
     none_drawns,
     ones_belows,
+    onto_first,
+    onto_second,
     row,
     stacked,
 )
@@ -20,6 +23,8 @@ from costmodel.runtime import (
 ORDER = ['micro_batch', 'schedule', 'sharding', 'recompute', 'sequence', 'context', 'offload', 'part', 'matmul', 'stage', 'phase']
 LEVELS = {'once': [], 'by_degrees': ['tp', 'cp', 'pp', 'dp']}
 SPEC = {'once': (['first_layers', 'kv_heads', 'last_layers', 'messages_block', 'offload', 'schedule', 'virtual_stages'], ['rule_chunks', 'key_value_heads', 'ends_said', 'rule_messages', 'activations_away', 'optimizer_away', 'weights_away']), 'by_degrees': (['activations_away', 'cp', 'cp_type', 'dp', 'ends_said', 'ffn_size', 'first_layers', 'global_batch', 'group_size', 'heads', 'key_value_heads', 'last_layers', 'layers', 'micro_batch_size', 'optimizer_away', 'optimizer_sharded', 'orthogonalisation_steps', 'pp', 'rule_chunks', 'rule_messages', 'schedule', 'sequence_length', 'sequence_parallel', 'shard_group', 'states_on_drives', 'tp', 'virtual_stages', 'weights_away', 'weights_sharded'], ['rule_batch', 'rule_context_heads', 'rule_context_length', 'rule_context_type', 'rule_depth', 'rule_ends', 'rule_ffn', 'rule_filled', 'rule_groups', 'rule_halves', 'rule_heads', 'rule_kv_heads', 'rule_layers', 'rule_offload', 'rule_sequence', 'rule_sharding', 'rule_sharing', 'rule_stages', 'rule_updates', 'legal'])}
+BLOCKS = ['by_degrees']
+SLICED = ''
 PARTS = []
 LEVEL = {'dp': 'by_degrees', 'global_batch': 'once', 'micro_batch_size': 'once', 'micro_batches': 'by_degrees', 'rule_batch': 'by_degrees', 'schedule': 'once', 'virtual_stages': 'once', 'rule_chunks': 'once', 'heads': 'once', 'kv_heads': 'once', 'key_value_heads': 'once', 'tp': 'by_degrees', 'cp': 'by_degrees', 'cp_type': 'once', 'kv_heads_on_rank': 'by_degrees', 'ulysses_ranks': 'by_degrees', 'rule_context_heads': 'by_degrees', 'sequence_length': 'once', 'rule_context_length': 'by_degrees', 'rule_context_type': 'by_degrees', 'pp': 'by_degrees', 'chunks': 'by_degrees', 'first_layers': 'once', 'last_layers': 'once', 'ends_said': 'once', 'layers': 'once', 'spare_slots': 'by_degrees', 'stages_left': 'by_degrees', 'full_stage_layers': 'by_degrees', 'rule_depth': 'by_degrees', 'rule_ends': 'by_degrees', 'ffn_size': 'once', 'rule_ffn': 'by_degrees', 'rule_filled': 'by_degrees', 'group_size': 'once', 'whole_group': 'by_degrees', 'rest': 'by_degrees', 'last_group': 'by_degrees', 'rule_groups': 'by_degrees', 'rule_halves': 'by_degrees', 'rule_heads': 'by_degrees', 'rule_kv_heads': 'by_degrees', 'rule_layers': 'by_degrees', 'messages_block': 'once', 'rule_messages': 'once', 'offload': 'once', 'activations_away': 'once', 'optimizer_away': 'once', 'orthogonalisation_steps': 'once', 'replicas': 'by_degrees', 'states_on_drives': 'once', 'weights_away': 'once', 'weights_sharded': 'once', 'rule_offload': 'by_degrees', 'sequence_parallel': 'once', 'rule_sequence': 'by_degrees', 'optimizer_sharded': 'once', 'rule_sharding': 'by_degrees', 'shard_group': 'once', 'rule_sharing': 'by_degrees', 'rule_stages': 'by_degrees', 'rule_updates': 'by_degrees', 'legal': 'by_degrees'}
 MEANING = {'legal': '1 when every rule holds', 'rule_heads': 'tp divides the query heads', 'rule_kv_heads': 'tp divides the key-value heads, or they divide tp', 'rule_ffn': 'tp divides the feed-forward width', 'rule_layers': 'pp times v divides the layers, or the layers and two, where first and last do not say otherwise', 'rule_depth': 'every stage holds a layer', 'rule_batch': 'dp times the micro-batch size divides the global batch', 'rule_chunks': 'interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1', 'rule_ends': 'first and last leave each of the other stages as many layers, which v divides as it does them, and are not for zb-v, v-half, v-min, dualpipev, dualpipe, chimera', 'rule_messages': 'p2p=blocking is for 1f1b and interleaved', 'rule_offload': "the host keeps weights with zero=3 or a single replica, states of optimizers that its processors can run (not Muon's), and nothing with pipedream and pipedream-2bw; its drives keep states", 'rule_stages': 'schedules other than 1f1b need several stages, dualpipe and chimera an even number', 'rule_groups': 'group is for interleaved and interleaved-zb: groups of pp or more micro-batches, the last one too, and pp divides them without it', 'rule_filled': 'the micro-batches fill the pipeline: at least twice pp for zb-1p, zb-2p, v-half, v-min, dualpipe and dualpipev, one less for zb-v, pp for pipedream and pipedream-2bw', 'rule_halves': 'half of the micro-batches enter at each end of dualpipe and chimera; those of chimera are at most pp or a multiple of it', 'rule_updates': 'dp is 1 with pipedream, which updates at every micro-batch: gradients exchanged as often are not modelled', 'rule_sequence': 'sequence parallelism needs tp of 2 or more, and tp times cp divides the sequence', 'rule_context_length': 'cp divides the sequence, and twice cp where a rank takes an early and a late piece (ring, all-gather, usp)', 'rule_context_heads': 'where heads are exchanged, tp times these ranks divides the query heads, and the key-value heads or they it', 'rule_context_type': 'cp_type is said only where cp is 2 or more; with usp a rank has several key-value heads, and cp is twice as many or a larger multiple', 'rule_sharding': 'zero of 1 or more needs dp or cp of 2 or more', 'rule_sharing': 'a group that shares needs zero of 1 or more, and divides dp times cp'}

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 THREADS = 4
+SHARING = 2  # the product axis whose rows are worked out one by one
 SIZES = ("step_time", "allocated", "device_used")
 """What is kept of every legal layout."""
 
@@ -228,11 +229,13 @@ class _Started:
         import numpy as np
 
         inside = self.starts[(self.starts >= rows.start) & (self.starts < rows.stop)]
-        times = squeezed(self.run.block(rows)["step_time"])
-        shape = tuple(len(kept) for kept in self.part.kept)
-        whole = np.broadcast_to(times, (*shape, rows.stop - rows.start))
-        found = np.minimum.reduceat(whole, inside - rows.start, axis=-1)
-        least[np.ix_(*self.part.kept, self.part.tuples[self.tuples[inside]])] = found
+        tuples = self.part.tuples[self.tuples[inside]]
+        for at, found in self.run.slices(rows):
+            kept = [*self.part.kept]
+            kept[SHARING] = kept[SHARING][at]
+            times = squeezed(found["step_time"])
+            whole = np.broadcast_to(times, (*map(len, kept), rows.stop - rows.start))
+            least[np.ix_(*kept, tuples)] = np.minimum.reduceat(whole, inside - rows.start, axis=-1)
         return self.each * int(rows.stop - rows.start)
 
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
+import sympy as sp
+
 from costmodel.errors import EquationError
 from costmodel.symbolic import nodes
 from costmodel.symbolic.checks import axes_of
 from costmodel.symbolic.nodes import Axis, Expression
+from costmodel.symbolic.reuse import Reuser, usable
 from costmodel.symbolic.system import Equation, EquationSystem
 from costmodel.symbolic.write import ATOM, MULTIPLY, NOTICE, Code, PythonWriter
 
@@ -22,16 +25,19 @@ HEADER = f'''"""{NOTICE}
 {{meaning}}
 """
 
-from numpy import add, cbrt, ceil, exp, floor, inf, log, maximum, minimum, sqrt, where
+from numpy import add, cbrt, ceil, divide, exp, floor, inf, log, maximum, minimum, multiply, sqrt, subtract, where
 
 from costmodel.runtime import (
     at_largest,
     at_smallest,
+    branch_taken,
     ceil_log2s,
     floor_log2s,
     nearest_wholes,
     none_drawns,
     ones_belows,
+    onto_first,
+    onto_second,
     row,
     stacked,
 )
@@ -41,6 +47,8 @@ from costmodel.runtime import (
 MANY_AXES = 4
 IN_PARTS = "_in_parts"
 """Ends the name of the level that holds what a level has of many product axes."""
+IN_SLICES = "_in_slices"
+"""Ends the name of the function for what the last level has of an axis whose rows are worked out one by one."""
 
 
 class NumpyWriter(PythonWriter):
@@ -57,10 +65,20 @@ class NumpyWriter(PythonWriter):
         nodes.none_drawn: "none_drawns",
     }
 
-    def __init__(self, system: EquationSystem, axes: Mapping[str, frozenset[str]], order: Sequence[Axis]) -> None:
-        self.system, self.axes = system, axes
+    def __init__(
+        self, system: EquationSystem, axes: Mapping[str, frozenset[str]], order: Sequence[Axis], sliced: str = ""
+    ) -> None:
+        self.system, self.axes, self.sliced = system, axes, sliced
         self.names = [axis.name for axis in order]
         self.sizes = {axis.name: len(axis.labels) for axis in order}
+        self.reuser = Reuser(axes, self.sizes, sliced, super().emit) if sliced else None
+
+    def emit(self, x: Expression) -> Code:
+        """In slices, arithmetic over large arrays as `reuse` has it; what is rounded stays one true division."""
+        if self.reuser is None or not isinstance(x, (sp.Add, sp.Mul, nodes.Extreme)):
+            return super().emit(x)
+        piece = self.reuser.piece(x)
+        return piece.code, piece.binding
 
     def dimension(self, axis: str) -> int:
         """The negative position of a product axis; the last position is the table's."""
@@ -81,6 +99,9 @@ class NumpyWriter(PythonWriter):
                 code = f"{function}({code}, {self.write(argument)})"
             return code, ATOM
         if isinstance(x, nodes.select):
+            if axes_of(x.args[0], self.axes) == {self.sliced}:
+                condition, value, otherwise = map(self.write, x.args)
+                return f"branch_taken({condition}, lambda: {value}, lambda: {otherwise})", ATOM
             return self.call("where", *x.args)
         if isinstance(x, nodes.chosen):
             labels = self.system.labels(x.args[0])
@@ -124,6 +145,7 @@ def numpy_module(
     levels: Mapping[str, Sequence[str]],
     in_blocks: Sequence[str] = (),
     in_parts: Sequence[str] = (),
+    sliced: str = "",
 ) -> str:
     """Source of the module that evaluates `wanted` on tables.
 
@@ -137,6 +159,8 @@ def numpy_module(
             rows are taken in blocks, so that it is never held for all rows at once.
         in_parts: levels on which what runs over many product axes is kept apart, on a level of its own after all others: a search
             works it out for parts of the grid, the rest once for all of them.
+        sliced: a product axis whose rows are worked out one by one on the last level, so that intermediate arrays stay in the
+            caches and only one branch of a choice that varies along it alone is computed.
 
     """
     names = list(wanted)
@@ -148,10 +172,13 @@ def numpy_module(
             raise EquationError(f"{e.name} varies along {', '.join(sorted(strange))}: neither product axis nor column")
     level_of = _level_of(equations, axes, levels, {a.name for a in order} - _counted(equations), in_blocks, in_parts)
     levels = _ordered(levels, level_of)
-    writer = NumpyWriter(system, axes, order)
+    last = list(levels)[-1]
+    if sliced:
+        level_of |= _level_of_slices([e for e in equations if level_of[e.name] == last and not e.is_input], axes, last, sliced)
     spec: dict[str, tuple[list[str], list[str]]] = {}
     functions = []
-    for level in levels:
+    for level in [*levels, last + IN_SLICES]:
+        writer = NumpyWriter(system, axes, order, sliced if level == last + IN_SLICES else "")
         own = [e for e in equations if not e.is_input and level_of[e.name] == level]
         used_later = {s for e in equations if not e.is_input and level_of[e.name] != level for s in e.uses}
         keep = [e.name for e in own if e.name in names or e.name in used_later]
@@ -165,11 +192,13 @@ def numpy_module(
         "ORDER": [axis.name for axis in order],
         "LEVELS": {level: list(held) for level, held in levels.items()},
         "SPEC": spec,
+        "BLOCKS": [level for level in spec if level in {last, last + IN_SLICES}] or list(spec)[-1:],
+        "SLICED": sliced if last + IN_SLICES in spec else "",
         "PARTS": [level for level in spec if level.endswith(IN_PARTS)],
         "LEVEL": level_of,
         "MEANING": {name: system[name].meaning for name in names},
         "INPUTS": {e.name: sorted(axes[e.name]) for e in equations if e.is_input},
-        "WIDEST": {level: _widest(level_of, level, equations, axes, writer.names) for level in spec},
+        "WIDEST": {level: _widest(level_of, level, equations, axes, [a.name for a in order]) for level in spec},
         "ROWS": {axis.name: len(axis.labels) for axis in order if axis.name in _counted(equations)},
     }
     head = "\n".join(f"{name} = {value!r}" for name, value in constants.items())
@@ -197,6 +226,19 @@ def _level_of(
         elif level != last and ((many and level in in_parts) or any(name.endswith(IN_PARTS) for name in used)):
             level += IN_PARTS
         found[e.name] = level
+    return found
+
+
+def _level_of_slices(
+    equations: Sequence[Equation], axes: Mapping[str, frozenset[str]], last: str, sliced: str
+) -> dict[str, str]:
+    """The last level's quantities that run over an axis whose rows are worked out one by one, or use such a one."""
+    found: dict[str, str] = {}
+    for e in equations:
+        if sliced in _counted([e]):
+            raise EquationError(f"{e.name} needs all rows of {sliced} at once: it cannot be taken row by row")
+        if any(sliced in axes[name] for name in (e.name, *e.uses)) or not found.keys().isdisjoint(e.uses):
+            found[e.name] = last + IN_SLICES
     return found
 
 
@@ -236,8 +278,10 @@ def _statements(own: Sequence[Equation], writer: NumpyWriter, keep: Sequence[str
     defined = {e.name for e in own}
     lines = []
     for i, e in enumerate(own):
-        lines.append(f"    {e.name} = {writer.write(e.expression)}  # {e.meaning}")
         dead = sorted(name for name, at in last.items() if at == i and name in defined and name not in keep)
+        if writer.reuser is not None:
+            writer.reuser.over = usable(own, e, dead)
+        lines.append(f"    {e.name} = {writer.write(e.expression)}  # {e.meaning}")
         if dead:
             lines.append("    del " + ", ".join(dead))
     return sorted(name for name in last if name not in defined), lines
