@@ -5,7 +5,7 @@ The rules of layouts, over tables of degrees.
 
 from numpy import add, cbrt, ceil, divide, exp, floor, inf, log, maximum, minimum, multiply, sqrt, subtract, where
 
-from costmodel.runtime import (
+from costmodel.runtime_arrays import (
     at_largest,
     at_smallest,
     branch_taken,

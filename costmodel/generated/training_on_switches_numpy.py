@@ -5,7 +5,7 @@ Training steps on switches, over tables of layouts.
 
 from numpy import add, cbrt, ceil, divide, exp, floor, inf, log, maximum, minimum, multiply, sqrt, subtract, where
 
-from costmodel.runtime import (
+from costmodel.runtime_arrays import (
     at_largest,
     at_smallest,
     branch_taken,

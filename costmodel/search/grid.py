@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from costmodel.catalog.catalog import Catalog
-from costmodel.runtime import Run, Table
+from costmodel.runtime import Run, Table, keep_freed_memory
 from costmodel.runtime_parts import PartRun
 from costmodel.search.candidates import Candidates, only
 from costmodel.search.layout import Layout
@@ -148,6 +148,7 @@ def search(
     """
     import numpy as np
 
+    keep_freed_memory()
     placed = reached(placement, workload.machine, limits=candidates.limits, all_levels=all_levels)
     if workload.has_experts:
         placed = placed.with_experts(candidates.experts, candidates.etp)
@@ -158,8 +159,10 @@ def search(
     legal = np.zeros((*candidates.shape, passing[0].shape[1]), bool)
     module = generated(workload, candidates)
     table = Table({name: placed.columns[name][order] for name in _columns(module, placed)})
-    whole = Run(module, table, {**scalars, **candidates.inputs()}).shared()
-    runs = [_Started(whole, part, rows_of) for part in parts(passing, np.bincount(rows_of))]
+    some = tuple(np.flatnonzero(passes.any(axis=1)) for passes in passing)
+    own = candidates.subset(rows.tolist() for rows in some)
+    whole = Run(module, table, {**scalars, **own.inputs()}).shared()
+    runs = [_Started(whole, some, part, rows_of) for part in parts(passing, np.bincount(rows_of))]
     evaluated = sum(run.points for run in runs)
     done = 0
     # numpy works outside the interpreter's lock, so threads share the parts and their blocks; no two write the same points.
@@ -189,14 +192,16 @@ def search(
 class _Started:
     """One part of a search: its points worked out on degrees, then on placements block by block."""
 
-    def __init__(self, whole: Run, part: Part, rows_of: NDArray[np.int64]) -> None:
+    def __init__(
+        self, whole: Run, some: Sequence[NDArray[np.int64]], part: Part, rows_of: NDArray[np.int64]
+    ) -> None:
         import numpy as np
 
         mine = np.flatnonzero(np.isin(rows_of, part.tuples))
         self.tuples = np.searchsorted(part.tuples, rows_of[mine])
         self.starts = np.flatnonzero(np.diff(self.tuples, prepend=-1))
         self.part = part
-        self.run = PartRun(whole, mine, part.kept)
+        self.run = PartRun(whole, mine, [np.searchsorted(*rows) for rows in zip(some, part.kept, strict=True)])
         self.each = prod(len(kept) for kept in part.kept)
         self.points = self.each * len(mine)
 
