@@ -15,7 +15,7 @@ from functools import cached_property
 from importlib import import_module
 from math import prod
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.runtime import Run, Table, keep_freed_memory
@@ -210,7 +210,7 @@ class _Started:
         import numpy as np
 
         self.run.coarse()
-        place = np.ix_(*self.part.kept, self.part.tuples)
+        place = _place(*self.part.kept, self.part.tuples)
         shape = tuple(len(kept) for kept in (*self.part.kept, self.part.tuples))
         where = np.broadcast_to(self._of_tuples("legal") > 0, shape)
         legal[place] = where
@@ -240,8 +240,25 @@ class _Started:
             kept[SHARING] = kept[SHARING][at]
             times = squeezed(found["step_time"])
             whole = np.broadcast_to(times, (*map(len, kept), rows.stop - rows.start))
-            least[np.ix_(*kept, tuples)] = np.minimum.reduceat(whole, inside - rows.start, axis=-1)
+            least[_place(*kept, tuples)] = np.minimum.reduceat(whole, inside - rows.start, axis=-1)
         return self.each * int(rows.stop - rows.start)
+
+
+def _place(*rows: NDArray[np.int64]) -> tuple[Any, ...]:
+    """The index of these rows of each axis; as slices where they can be said so, which numpy writes to far faster."""
+    import numpy as np
+
+    said = [_evenly(one) for one in rows]
+    if sum(one is None for one in said) > 1:
+        return np.ix_(*rows)
+    return tuple(one if even is None else even for one, even in zip(rows, said, strict=True))
+
+
+def _evenly(rows: NDArray[np.int64]) -> slice | None:
+    """The slice that holds these rows, which rise, or nothing where their steps differ."""
+    step = int(rows[1] - rows[0]) if len(rows) > 1 else 1
+    even = bool((rows[1:] - rows[:-1] == step).all())
+    return slice(int(rows[0]), int(rows[-1]) + 1, step) if even else None
 
 
 def fastest(
