@@ -4769,37 +4769,37 @@ def by_placed_stage(added_latency, backward_compute, combined_token, context_exp
 
 def by_all_degrees_in_parts(accumulation_update, activation_forward, activation_output, attention_core, attention_forward, between_norms, communicator_bytes, context_bytes, element_size, embedding_kept, forward_buffers, forward_compute, gathered_sequence, gradient_buffers, gradients_sharded, has_embedding, has_layers, host_activations_away, host_host_per_chip, host_layer_fetch, host_layer_gradient, host_optimizer_away, host_weights_away, in_backward, in_flight, in_loss, layer_input, layers_kept_here, micro_batches, norm_outputs, owned_parameters, recompute, recompute_every, reserved_factor, rule_batch, rule_chunks, rule_context_heads, rule_context_length, rule_context_type, rule_depth, rule_ends, rule_expert_features, rule_expert_grid, rule_expert_sequence, rule_expert_sharing, rule_experts, rule_ffn, rule_filled, rule_groups, rule_halves, rule_heads, rule_kv_heads, rule_layers, rule_messages, rule_offload, rule_sequence, rule_sharding, rule_sharing, rule_stages, rule_updates, running, selective_compute, selective_layer, stage_gathered, stage_gradients, stage_layers, stage_logits, stage_messages, stage_optimizer, stage_step_extra, stage_weights, updates, waiting, whole_layer, workspaces):
     recomputed_compute = where(recompute == 0, 0, where(recompute == 1, between_norms, where(recompute == 2, activation_forward, where(recompute == 3, activation_forward + between_norms, where(recompute == 4, attention_forward, where(recompute == 5, selective_compute, forward_compute)))))) / recompute_every  # run again in the backward pass of the average layer
-    recomputed_kept = where(recompute == 0, whole_layer, where(recompute == 1, whole_layer - norm_outputs, where(recompute == 2, whole_layer - activation_output, where(recompute == 3, whole_layer - activation_output - norm_outputs, where(recompute == 4, whole_layer - attention_core, where(recompute == 5, selective_layer, layer_input))))))  # kept by one layer that is recomputed
-    kept_layer = recomputed_kept + (1 - 1 / recompute_every) * (whole_layer - recomputed_kept)  # kept by the average layer
-    host_layer_activations = host_activations_away * kept_layer / host_host_per_chip  # a layer's activations out or back in
+    recomputed_kept = where(recompute == 0, whole_layer, where(recompute == 1, whole_layer - norm_outputs, where(recompute == 2, whole_layer - activation_output, where(recompute == 3, whole_layer - (activation_output + norm_outputs), where(recompute == 4, whole_layer - attention_core, where(recompute == 5, selective_layer, layer_input))))))  # kept by one layer that is recomputed
+    kept_layer = onto_second(add, recomputed_kept, onto_second(multiply, 1 - 1 / recompute_every, whole_layer - recomputed_kept))  # kept by the average layer
+    host_layer_activations = onto_first(divide, host_activations_away * kept_layer, host_host_per_chip)  # a layer's activations out or back in
     host_copied_backward = host_layer_activations + host_layer_fetch + host_layer_gradient  # copies of a layer and micro-batch, backward; what is run again uses the same weights
     host_copied_forward = host_layer_activations + host_layer_fetch  # copies of a layer and micro-batch, forward
     del host_layer_activations
-    host_gradients_out = where(host_weights_away > 0, 0, element_size * host_optimizer_away * owned_parameters * where(gradients_sharded > 0, micro_batches, 1) / host_host_per_chip)  # gradients of a step to the host
+    host_gradients_out = where(host_weights_away > 0, 0, onto_first(divide, element_size * host_optimizer_away * owned_parameters * where(gradients_sharded > 0, micro_batches, 1), host_host_per_chip))  # gradients of a step to the host
     optimizer = accumulation_update * updates  # of the optimizer in a step
-    stage_activations = running * (embedding_kept * has_embedding * in_flight + kept_layer * layers_kept_here + stage_layers * waiting * (whole_layer - kept_layer))  # kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done
+    stage_activations = running * onto_second(add, onto_second(add, embedding_kept * (has_embedding * in_flight), stage_layers * waiting * (whole_layer - kept_layer)), kept_layer * layers_kept_here)  # kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done
     del kept_layer
     recomputed_layer = whole_layer - recomputed_kept  # of one layer, while its backward pass runs it again
     del recomputed_kept
-    stage_working = forward_buffers * running + gathered_sequence * (running - in_loss) + in_backward * (gradient_buffers + recomputed_layer)  # of the layer that is run: gathered tokens, keys and values of other ranks, what is run again
+    stage_working = onto_second(add, forward_buffers * running + gathered_sequence * (running - in_loss), in_backward * onto_second(add, gradient_buffers, recomputed_layer))  # of the layer that is run: gathered tokens, keys and values of other ranks, what is run again
     del recomputed_layer
-    stage_buffers = has_layers * (stage_gathered + stage_messages + stage_working)  # gathered weights, messages, and those of a layer
+    stage_buffers = onto_second(multiply, has_layers, stage_gathered + stage_messages + stage_working)  # gathered weights, messages, and those of a layer
     del stage_working
-    memory_use = stage_activations + stage_buffers + stage_gradients + stage_logits + stage_optimizer + stage_step_extra + stage_weights  # of a stage in a phase
+    memory_use = onto_first(add, onto_second(add, stage_activations, stage_buffers), onto_first(add, stage_gradients + stage_optimizer, stage_weights) + stage_step_extra + stage_logits)  # of a stage in a phase
     del stage_activations, stage_buffers
     stage_peak = maximum.reduce(memory_use, axis=-2, keepdims=True)  # of a stage in its worst phase
     del memory_use
     allocated = workspaces + maximum.reduce(stage_peak, axis=-3, keepdims=True)  # peak of the worst stage
     del stage_peak
     reserved = allocated * reserved_factor  # by the allocator
-    device_used = communicator_bytes + context_bytes + reserved  # as the device reports it
+    device_used = onto_second(add, communicator_bytes + context_bytes, reserved)  # as the device reports it
     del reserved
-    legal = minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(minimum(rule_heads, rule_kv_heads), rule_ffn), rule_layers), rule_depth), rule_batch), rule_chunks), rule_ends), rule_messages), rule_offload), rule_stages), rule_groups), rule_filled), rule_halves), rule_updates), rule_sequence), rule_context_length), rule_context_heads), rule_context_type), rule_sharding), rule_sharing), rule_experts), rule_expert_features), rule_expert_grid), rule_expert_sequence), rule_expert_sharing)  # 1 when every rule holds
+    legal = minimum(minimum(minimum(onto_first(minimum, minimum(onto_first(minimum, onto_first(minimum, onto_first(minimum, onto_first(minimum, minimum(rule_heads, rule_kv_heads), rule_ffn), rule_experts), rule_expert_features), rule_expert_grid), rule_sequence), rule_expert_sequence), onto_first(minimum, minimum(rule_sharding, rule_sharing), rule_expert_sharing)), onto_first(minimum, minimum(rule_context_length, rule_context_heads), rule_context_type)), minimum(onto_first(minimum, onto_first(minimum, onto_first(minimum, minimum(onto_first(minimum, onto_first(minimum, onto_first(minimum, onto_first(minimum, minimum(rule_layers, rule_depth), minimum(rule_chunks, rule_messages)), rule_ends), rule_stages), rule_updates), rule_batch), rule_groups), rule_filled), rule_halves), rule_offload))  # 1 when every rule holds
     return recomputed_compute, host_copied_backward, host_copied_forward, host_gradients_out, optimizer, allocated, device_used, legal
 
 
 def layouts(accumulation_accumulation, backward_compute, context_exposed_backward, context_exposed_forward, ep_exposed_backward, ep_exposed_forward, recomputed_compute, repeated_cp, repeated_tp, tensor_exposed_backward, tensor_exposed_forward):
-    backward_alone = accumulation_accumulation + backward_compute + context_exposed_backward + context_exposed_forward * repeated_cp + ep_exposed_backward + recomputed_compute + repeated_tp * (ep_exposed_forward + tensor_exposed_forward) + tensor_exposed_backward  # a layer, backward, before FSDP and what its host adds
+    backward_alone = onto_first(add, onto_first(add, onto_first(add, onto_first(add, accumulation_accumulation + context_exposed_backward + backward_compute, ep_exposed_backward), tensor_exposed_backward) + context_exposed_forward * repeated_cp, recomputed_compute), repeated_tp * (ep_exposed_forward + tensor_exposed_forward))  # a layer, backward, before FSDP and what its host adds
     return backward_alone,
 
 

@@ -66,15 +66,21 @@ class NumpyWriter(PythonWriter):
     }
 
     def __init__(
-        self, system: EquationSystem, axes: Mapping[str, frozenset[str]], order: Sequence[Axis], sliced: str = ""
+        self,
+        system: EquationSystem,
+        axes: Mapping[str, frozenset[str]],
+        order: Sequence[Axis],
+        *,
+        reuse: bool = False,
+        sliced: str = "",
     ) -> None:
         self.system, self.axes, self.sliced = system, axes, sliced
         self.names = [axis.name for axis in order]
         self.sizes = {axis.name: len(axis.labels) for axis in order}
-        self.reuser = Reuser(axes, self.sizes, sliced, super().emit) if sliced else None
+        self.reuser = Reuser(axes, self.sizes, sliced, super().emit) if reuse else None
 
     def emit(self, x: Expression) -> Code:
-        """In slices, arithmetic over large arrays as `reuse` has it; what is rounded stays one true division."""
+        """Arithmetic over large arrays as `reuse` has it; what is rounded stays one true division."""
         if self.reuser is None or not isinstance(x, (sp.Add, sp.Mul, nodes.Extreme)):
             return super().emit(x)
         piece = self.reuser.piece(x)
@@ -178,7 +184,9 @@ def numpy_module(
     spec: dict[str, tuple[list[str], list[str]]] = {}
     functions = []
     for level in [*levels, last + IN_SLICES]:
-        writer = NumpyWriter(system, axes, order, sliced if level == last + IN_SLICES else "")
+        at_once = sliced if level == last + IN_SLICES else ""
+        large = bool(sliced) and (level.startswith(last) or level.endswith(IN_PARTS))
+        writer = NumpyWriter(system, axes, order, reuse=large, sliced=at_once)
         own = [e for e in equations if not e.is_input and level_of[e.name] == level]
         used_later = {s for e in equations if not e.is_input and level_of[e.name] != level for s in e.uses}
         keep = [e.name for e in own if e.name in names or e.name in used_later]
