@@ -204,7 +204,9 @@ class Run:
 
     def _call(self, level: str, block: slice) -> Sequence[Array]:
         """One level's quantities in one block of its rows."""
-        return self._whole_rank(getattr(self.module, level)(*(self._gathered(name, level, block) for name in self.spec[level][0])))
+        return self._whole_rank(
+            getattr(self.module, level)(*(self._gathered(name, level, block) for name in self.spec[level][0]))
+        )
 
     def _whole_rank(self, values: Sequence[Array]) -> list[Array]:
         """Constants with every dimension too."""
@@ -220,16 +222,18 @@ class Run:
 
         order = self.module.ORDER
         shapes = {self.values[name].shape for name in self.module.INPUTS}
-        sizes = dict(zip(order, np.broadcast_shapes(*(shape[-len(order) - 1 : -1] for shape in shapes)), strict=True))
+        along = np.broadcast_shapes((1,) * len(order), *(shape[-len(order) - 1 : -1] for shape in shapes))
+        sizes = dict(zip(order, along, strict=True))
         further = math.prod(np.broadcast_shapes(*(shape[: -len(order) - 1] for shape in shapes)))
         return sizes | self.module.ROWS, further
 
-    def _elements(self, level: str) -> tuple[int, int]:
-        """Rows of a level, and elements of one row in its widest statement."""
+    def _elements(self, level: str, *functions: str) -> tuple[int, int]:
+        """Rows of a level, and elements of one row in the widest statement of its functions, of one slice at a time."""
         sizes, further = self._sizes
         rows = len(self._rows(level)[0]) if self.levels[level] else 1
-        widest = max(math.prod(sizes[axis] for axis in held) for held in self.module.WIDEST[level])
-        return rows, further * widest
+        statements = [held for function in functions or (level,) for held in self.module.WIDEST[function]]
+        own = self.module.SLICED if functions else ""
+        return rows, further * max(math.prod(sizes[axis] for axis in held if axis != own) for held in statements)
 
     def coarse(self) -> Run:
         """Evaluate every level but the last."""
@@ -257,7 +261,7 @@ class Run:
         """The rows of the last level in blocks; with `runs`, the first rows of runs that belong together, of whole runs."""
         import numpy as np
 
-        rows, each = self._elements(self._last)
+        rows, each = self._elements(self._last, *self.module.BLOCKS)
         step = max(1, BLOCK // each)
         ends = np.append(np.asarray(runs)[1:], rows) if runs is not None else np.arange(1, rows + 1)
         blocks, low = [], 0

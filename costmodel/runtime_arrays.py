@@ -91,20 +91,22 @@ def branch_taken(condition: Array, value: Callable[[], Array], otherwise: Callab
     return np.where(condition, value(), otherwise())
 
 
-def onto_first(function: np.ufunc, first: Array, second: Any) -> Array:
+def onto_first(function: np.ufunc, first: Any, second: Any) -> Array:
     """A function of two arrays, written over the first, which nobody needs again, where it has the shape of the result."""
-    import numpy as np
-
-    fits = first.shape == np.broadcast(first, second).shape and first.dtype == float
-    return function(first, second, out=first) if fits else function(first, second)
+    return _onto(first, function, first, second)
 
 
-def onto_second(function: np.ufunc, first: Any, second: Array) -> Array:
+def onto_second(function: np.ufunc, first: Any, second: Any) -> Array:
     """The same over the second."""
+    return _onto(second, function, first, second)
+
+
+def _onto(spare: Any, function: np.ufunc, first: Any, second: Any) -> Array:
     import numpy as np
 
-    fits = second.shape == np.broadcast(first, second).shape and second.dtype == float
-    return function(first, second, out=second) if fits else function(first, second)
+    fits = isinstance(spare, np.ndarray) and spare.dtype == float and spare.shape == np.broadcast(first, second).shape
+    result: Array = function(first, second, out=spare) if fits else function(first, second)
+    return result
 
 
 def at_smallest(value: Array, key: Array, axis: int) -> Array:

@@ -62,7 +62,9 @@ def test_ones_below_a_power_of_two_is_half_of_all_bits(k):
 def test_halves_round_to_even_in_both_versions():
     halves = [0.5, 1.5, 2.5, 3.5]
     assert (
-        [runtime.nearest_whole(x) for x in halves] == runtime_arrays.nearest_wholes(np.array(halves)).tolist() == [0, 2, 2, 4]
+        [runtime.nearest_whole(x) for x in halves]
+        == runtime_arrays.nearest_wholes(np.array(halves)).tolist()
+        == [0, 2, 2, 4]
     )
 
 
@@ -71,7 +73,9 @@ def test_chance_that_none_is_drawn_by_counting(population, marked, draws):
     marked, draws = min(marked, population), min(draws, population)
     expected = Fraction(comb(population - marked, draws), comb(population, draws))
     assert runtime.none_drawn(Fraction(population), marked, draws) == expected
-    several = runtime_arrays.none_drawns(np.array([float(population)] * 2), np.array(float(marked)), np.array([draws, 0.0]))
+    several = runtime_arrays.none_drawns(
+        np.array([float(population)] * 2), np.array(float(marked)), np.array([draws, 0.0])
+    )
     assert np.allclose(several, [float(expected), 1], rtol=1e-12)
 
 

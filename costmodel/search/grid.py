@@ -192,9 +192,7 @@ def search(
 class _Started:
     """One part of a search: its points worked out on degrees, then on placements block by block."""
 
-    def __init__(
-        self, whole: Run, some: Sequence[NDArray[np.int64]], part: Part, rows_of: NDArray[np.int64]
-    ) -> None:
+    def __init__(self, whole: Run, some: Sequence[NDArray[np.int64]], part: Part, rows_of: NDArray[np.int64]) -> None:
         import numpy as np
 
         mine = np.flatnonzero(np.isin(rows_of, part.tuples))

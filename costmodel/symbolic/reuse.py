@@ -130,7 +130,9 @@ class Reuser:
         top = self._folded([self.piece(f) for f in above], lambda a, b: joined("multiply", a, b))
         if not below:
             return top
-        return joined("divide", top, self._folded([self.piece(f) for f in below], lambda a, b: joined("multiply", a, b)))
+        return joined(
+            "divide", top, self._folded([self.piece(f) for f in below], lambda a, b: joined("multiply", a, b))
+        )
 
 
 ARITHMETIC = (sp.Add, sp.Mul, nodes.Extreme)
@@ -152,5 +154,9 @@ def _handed_on(x: Expression) -> list[Expression]:
     """The symbols that stand where no arithmetic makes a new array of them."""
     if x.is_Symbol:
         return [x]
-    found = [part for part in sp.preorder_traversal(x) if isinstance(part, nodes.Node) and not isinstance(part, nodes.Extreme)]
+    found = [
+        part
+        for part in sp.preorder_traversal(x)
+        if isinstance(part, nodes.Node) and not isinstance(part, nodes.Extreme)
+    ]
     return [argument for part in found for argument in part.args if argument.is_Symbol]

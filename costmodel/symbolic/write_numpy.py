@@ -180,7 +180,9 @@ def numpy_module(
     levels = _ordered(levels, level_of)
     last = list(levels)[-1]
     if sliced:
-        level_of |= _level_of_slices([e for e in equations if level_of[e.name] == last and not e.is_input], axes, last, sliced)
+        level_of |= _level_of_slices(
+            [e for e in equations if level_of[e.name] == last and not e.is_input], axes, last, sliced
+        )
     spec: dict[str, tuple[list[str], list[str]]] = {}
     functions = []
     for level in [*levels, last + IN_SLICES]:
