@@ -8,7 +8,7 @@ numpy is imported by the parts that need it only: one answer from a `math` modul
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -187,7 +187,7 @@ class Run:
 
     def _whole_table(self, level: str) -> bool:
         """Whether a level has the rows of the table, in their order."""
-        return len(self._rows(level)[0]) == self._rows(self.finest)[0].size
+        return len(self._rows(level)[0]) == len(self._rows(self.finest)[0])
 
     def index(self, coarse: str, fine: str) -> Any:
         """For each row of the level `fine`, the number of its row in the level `coarse`."""
@@ -200,7 +200,8 @@ class Run:
             return value
         if own == level or (self._whole_table(own) and self._whole_table(level)):
             return value[..., block]
-        return value.take(self.index(own, level)[block], axis=-1)
+        taken: Array = value.take(self.index(own, level)[block], axis=-1)
+        return taken
 
     def _call(self, level: str, block: slice) -> Sequence[Array]:
         """One level's quantities in one block of its rows."""
@@ -314,10 +315,10 @@ class Run:
             yield slice(None), arguments
             return
         place = self._place(self.module.SLICED)
-        after = [slice(None)] * (-place - 1)
         for number in range(max(value.shape[place] for value in arguments)):
             at = slice(number, number + 1)
-            yield at, [value[(..., at, *after)] if value.shape[place] > 1 else value for value in arguments]
+            where: tuple[Any, ...] = (..., at, *[slice(None)] * (-place - 1))
+            yield at, [value[where] if value.shape[place] > 1 else value for value in arguments]
 
     def blocks(self) -> Iterator[tuple[slice, dict[str, Array]]]:
         """The last level, block by block: which rows, and the quantities wanted there."""

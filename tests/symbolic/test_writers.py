@@ -35,9 +35,9 @@ from costmodel.symbolic import (
     select,
     smallest,
     total,
+    write_numpy,
 )
 from costmodel.symbolic import given as given_
-from costmodel.symbolic import write_numpy
 from costmodel.symbolic.system import RESERVED
 from costmodel.symbolic.write import PythonWriter, load
 from tests.symbolic.random_systems import KIND, LEVELS, PHASE, SIZE, SecondOpinion, along_size, points, systems
