@@ -311,11 +311,13 @@ class Run:
             yield at, found | dict(zip(kept, values, strict=True))
 
     def _sliced(self, arguments: list[Array]) -> Iterator[tuple[slice, list[Array]]]:
-        if not self.module.SLICED:
+        """The arguments for each row of the axis that is sliced; once where there is none, or none of them varies along it."""
+        place = self._place(self.module.SLICED) if self.module.SLICED else -1
+        size = max((value.shape[place] for value in arguments), default=1) if self.module.SLICED else 1
+        if size == 1:
             yield slice(None), arguments
             return
-        place = self._place(self.module.SLICED)
-        for number in range(max(value.shape[place] for value in arguments)):
+        for number in range(size):
             at = slice(number, number + 1)
             where: tuple[Any, ...] = (..., at, *[slice(None)] * (-place - 1))
             yield at, [value[where] if value.shape[place] > 1 else value for value in arguments]

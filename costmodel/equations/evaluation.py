@@ -160,4 +160,5 @@ IN_PARTS = ("by_degrees", "by_degrees_and_placed_tp", "by_all_degrees", "by_plac
 """Levels with many rows: what runs over many axes of choices there is worked out for those that the rules let pass."""
 
 SLICED = "sharding"
-"""The axis of choices whose rows are worked out one by one for every placement: what is gathered and reduced hangs on it most."""
+"""The axis of choices whose rows are worked out one by one for every placement: which formulas hold for traffic of gradients and
+weights hangs on it alone, so that the others are spared."""

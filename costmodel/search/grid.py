@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 THREADS = 4
-SHARING = 2  # the product axis whose rows are worked out one by one
 SIZES = ("step_time", "allocated", "device_used")
 """What is kept of every legal layout."""
 
@@ -233,9 +232,10 @@ class _Started:
 
         inside = self.starts[(self.starts >= rows.start) & (self.starts < rows.stop)]
         tuples = self.part.tuples[self.tuples[inside]]
+        sliced = self.run.module.ORDER.index(self.run.module.SLICED)
         for at, found in self.run.slices(rows):
             kept = [*self.part.kept]
-            kept[SHARING] = kept[SHARING][at]
+            kept[sliced] = kept[sliced][at]
             times = squeezed(found["step_time"])
             whole = np.broadcast_to(times, (*map(len, kept), rows.stop - rows.start))
             least[_place(*kept, tuples)] = np.minimum.reduceat(whole, inside - rows.start, axis=-1)

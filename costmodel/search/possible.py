@@ -26,7 +26,7 @@ PRODUCT_AXES = 7  # of the candidates; the axes inside a layer, a stage or a ste
 APART = (1, 2, 4, 5)
 """The product axes by which tuples of degrees are told apart: schedules, sharing, sequence and context parallelism."""
 PART_POINTS = 100_000
-"""Points that cost as much as one more part: the statements of all levels, each on next to nothing."""
+"""Points that cost as much as one more part: the statements of its own levels, each on next to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
