@@ -12,7 +12,7 @@ from costmodel.catalog.resolve import resolve_model
 from costmodel.catalog.units import parse_count
 from costmodel.errors import InputError
 from costmodel.search.batch import Batch, parse_batch
-from costmodel.search.candidates import candidates
+from costmodel.search.candidates import candidates, tried_recomputes
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import OFFLOADS
 from costmodel.search.precision import precision_name
@@ -145,6 +145,7 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
             settled.model.layers,
             sequences,
             settled.sequence_length,
+            recomputes=tried_recomputes(settled.software),
             experts=settled.routed_experts,
             offloads=question.offloads,
             shards=settled.shards,

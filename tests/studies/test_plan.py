@@ -9,6 +9,7 @@ import pytest
 from costmodel.errors import InputError
 from costmodel.search.candidates import candidates
 from costmodel.search.grid import search
+from costmodel.search.software import Software
 from costmodel.search.workload import Workload
 from costmodel.studies.estimate import TIME_ITEMS
 from costmodel.studies.plan import TIE, plan, why
@@ -178,6 +179,20 @@ def test_a_printed_layout_costs_the_same_when_it_is_given_back(model, on):
     for found in plan(model, on, catalog=CATALOG).best:
         again = train(model, on, layout=str(found.layout), catalog=CATALOG).estimates[0]
         assert (str(again.layout), again.step_time_s) == (str(found.layout), pytest.approx(found.step_time_s, rel=1e-9))
+
+
+def test_scores_that_are_kept_can_be_dropped_alone():
+    """As Megatron-LM's selective recomputation does; fused attention has none to drop, and the search does not look there."""
+    options = {"sequence_length": 2048, "batch": 512, "dtype": "fp16", "top": 10, "catalog": CATALOG}
+    kept, fused = (
+        {
+            one.layout.recompute
+            for one in plan("gpt3-175b", "dgx-a100:512", software=Software(attention=kind), **options).best
+        }
+        for kind in ("unfused", "fused")
+    )
+    assert "attention" in kept
+    assert "attention" not in fused
 
 
 @pytest.mark.parametrize("name", ["megatron", "llama3", "tp-dp-pp", "domain:tp8/network:dp2"])
