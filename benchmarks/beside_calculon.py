@@ -4,12 +4,15 @@ CHECKOUT is a checkout of github.com/calculon-ai/calculon (its package is not on
 `--python` names an interpreter that has them. Written against commit caa4b11 of 2024-02, its last, with its own
 `systems/a100_80g.json`. Without a checkout only this search is run, and it is said.
 
-Two questions: `plain`, where nothing overlaps on purpose and hosts keep nothing, and `whole`, calculon's whole space, where tensor-parallel
-traffic and gradients may overlap and hosts may keep weights, activations and states. calculon works out one execution after the
-other, so it is given some seconds on each processor for points drawn at random from its space: its rate is measured, the time for all is
-points over rate, and its best is the best of those done (of all once `--seconds` suffices). Both model unfused attention with dropout
-in fp16. calculon searches one sequence of pipeline schedules (1F1B, interleaved), and sharing of optimizer states with gradients, which
-stands as zero=1 here; this search has other schedules, every placement, and ZeRO up to 3 with HSDP.
+Two questions: `plain`, where nothing overlaps on purpose and hosts keep nothing, and `whole`, calculon's whole space, where
+tensor-parallel traffic and gradients may overlap and hosts may keep weights, activations and states. Both tools model unfused attention
+with dropout, in fp16. calculon works out one execution after the other, so each processor is given some seconds for points drawn at
+random from its space: the rate is points over processor time, and its best is the best of those done (of all once `--seconds` suffices).
+
+The spaces are not the same. calculon has 1F1B and interleaved schedules, and any micro-batch; this search has two zero-bubble schedules,
+ZeRO up to 3 with HSDP, and every placement. calculon's sharing of optimizer states shares gradients too, and its activation function
+keeps no input: it stands beside zero=1, and its memory is less for these two reasons. A layout of one that the other has no
+word for is `none such`, one that the other does not allow `rejected`.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import argparse
 import sys
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import NamedTuple
 
 from calculon_words import IN_CALCULON, SYSTEM, as_execution, theirs
@@ -57,9 +60,9 @@ class Asked(NamedTuple):
 QUESTIONS = (Asked("plain", (), None), Asked("whole", ("tp", "dp"), "host"))
 
 
-def ours(asked: Asked, top: int) -> tuple[PlanAnswer, float]:
-    """Our search for so many layouts, and its wall time."""
-    start = perf_counter()
+def ours(asked: Asked, top: int) -> tuple[PlanAnswer, float, float]:
+    """Our search for so many layouts, its wall time and the processor time of it."""
+    start, used = perf_counter(), process_time()
     answer = plan(
         MODEL,
         ON,
@@ -70,7 +73,7 @@ def ours(asked: Asked, top: int) -> tuple[PlanAnswer, float]:
         offload=asked.offload,
         top=top,
     )
-    return answer, perf_counter() - start
+    return answer, perf_counter() - start, process_time() - used
 
 
 def estimate(layout: str, asked: Asked) -> tuple[str, str]:
@@ -80,17 +83,18 @@ def estimate(layout: str, asked: Asked) -> tuple[str, str]:
             MODEL, ON, layout=layout, sequence_length=LENGTH, batch=SEQUENCES, dtype="fp16", software=asked.software
         ).estimates[0]
     except InputError:
-        return "illegal", ""
+        return "none such", ""
     return human.seconds(one.step_time_s), human.size(one.allocated_bytes)
 
 
 def compare(asked: Asked, checkout: Path | None, python: str, seconds: float) -> None:
     """Print one question's searches, and layouts of both as both see them."""
-    answer, wall = ours(asked, 1)
-    rate = answer.searched / answer.search_seconds
-    points = f"{answer.searched:,}"
+    answer, wall, processor = ours(asked, 1)
+    points, rate = f"{answer.searched:,}", human.rate(answer.searched / processor, "/s")
     step = human.seconds(answer.best[0].step_time_s)
-    rows = [("costmodel", points, points, f"{answer.legal:,}", human.seconds(wall), human.rate(rate, "/s"), "", step)]
+    rows = [
+        ("costmodel", points, points, f"{answer.legal:,}", human.seconds(wall), rate, human.seconds(processor), step)
+    ]
     told: list[tuple[str, ...]] = []
     if checkout:
         seen_first = ours(asked, LOOKED_AT)[0].best
@@ -99,7 +103,7 @@ def compare(asked: Asked, checkout: Path | None, python: str, seconds: float) ->
         wanted = [point for _, point in mine]
         plain = asked.offload is None
         other = theirs(checkout, python, seconds, wanted, chips=CHIPS, sequences=SEQUENCES, plain=plain)
-        speed = other["done"] / other["wall_s"]
+        speed = other["done"] / other["processor_s"]
         done = (f"{other['points']:,}", f"{other['done']:,}", f"{other['legal']:,}", human.seconds(other["wall_s"]))
         whole = human.duration(other["points"] / speed)
         best = other["best"][:COMPARED]
@@ -110,7 +114,7 @@ def compare(asked: Asked, checkout: Path | None, python: str, seconds: float) ->
         for words, its, whose in pairs:
             seen = (human.seconds(its["step_s"]), human.size(its["bytes"])) if its else ("rejected", "")
             told.append((whose, words, *estimate(words, asked), *seen))
-    headers = ("", "points", "done", "legal", "wall", "rate", "for all", "best step")
+    headers = ("", "points", "done", "legal", "wall", "rate a core", "all on a core", "best step")
     print(f"{asked.name}: {MODEL} on {ON}, {SEQUENCES:,} sequences of {LENGTH:,}")
     print(tabulate(rows, headers, disable_numparse=True, stralign="right"))
     if told:

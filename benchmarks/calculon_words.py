@@ -105,6 +105,7 @@ def theirs(
         "done": sum(part["done"] for part in parts),
         "legal": sum(part["legal"] for part in parts),
         "wall_s": max(part["wall_s"] for part in parts),
+        "processor_s": sum(part["processor_s"] for part in parts),
         "best": list({as_layout(answer["execution"]): answer for answer in reversed(found)}.items())[::-1],
         "asked": parts[0]["asked"],
     }
