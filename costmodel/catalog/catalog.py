@@ -127,7 +127,17 @@ class Catalog:
         """The chip of that name or alias. Raises InputError when there is none, CatalogError when its file is bad."""
         from costmodel.catalog.chips import chip
 
-        return self._entry("chips", name, chip)
+        try:
+            return self._entry("chips", name, chip)
+        except CatalogError:
+            raise
+        except InputError:
+            machine, clusters = name.strip().partition(":")[0], self.shelf("clusters")
+            if machine.lower() in {*clusters.names(), *clusters.aliases()}:
+                raise InputError(
+                    f"{name!r} is a cluster, not a chip: its chip is {self.cluster(machine).chip}"
+                ) from None
+            raise
 
     def link(self, name: str) -> Link:
         """The link of that name or alias; raises as `chip` does."""
