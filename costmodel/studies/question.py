@@ -78,6 +78,10 @@ def ask(
             raise InputError(
                 f"a sequence of {length:,} tokens is longer than {LONGEST_SEQUENCE:,}, the most that is considered"
             )
+        typed = str(sequence_length).strip()
+        if typed[-1:] in {"k", "K"}:
+            binary = f"{typed[:-1].strip()}Ki"
+            notes.append(f"sequences of {length:,} tokens, since k is a thousand; {binary} is {parse_count(binary):,}")
         if length > shape.max_sequence:
             notes.append(f"{shape.name} was published for sequences up to {shape.max_sequence:,}")
     parameters = parameter_counts(shape)["parameters"]

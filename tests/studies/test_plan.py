@@ -158,6 +158,11 @@ def test_a_batch_of_tokens_moves_to_where_it_divides_well():
     assert "batch of 250,000 tokens rounded to 64 sequences of 4,096 = 262,144 tokens" in answer.notes
 
 
+def test_a_thousand_is_told_from_1024():
+    notes = train("llama-3-8b", "dgx-h100:8", layout="tp=8", sequence_length="8k", batch=8, catalog=CATALOG).notes[0]
+    assert "sequences of 8,000 tokens, since k is a thousand; 8Ki is 8,192" in notes
+
+
 def test_experts_choices_are_among_the_best():
     """Llama 3.1 405B on 16,384 H100: tp 8, pp 16, dp 128 and micro-batches of one, as it was trained (Llama team 2024, table 4);
     among the next ones too an interleaved pipeline, weights not sharded over data-parallel ranks, and sequence parallelism."""
