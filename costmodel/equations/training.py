@@ -3,24 +3,24 @@
 The times of the collectives are inputs here; `training_on_switches` supplies them for groups of ranks on a machine.
 """
 
-from costmodel.equations.axes import RECOMPUTE, STAGE
+from costmodel.equations.axes import STAGE
 from costmodel.equations.host_memory import HostMemory
 from costmodel.equations.kernels.elementwise import OptimizerTraffic
 from costmodel.equations.kernels.layer import LayerCompute
 from costmodel.equations.parallelism.contention import TakenLinks
 from costmodel.equations.parallelism.context import ContextParallel
 from costmodel.equations.parallelism.data import FullySharded, GradientSync, ShardedTables
-from costmodel.equations.parallelism.experts import ExpertParallel
+from costmodel.equations.parallelism.experts import ExpertParallel, RoutedTraffic
 from costmodel.equations.parallelism.layout import Balance, Layout
 from costmodel.equations.parallelism.legality import Legality
 from costmodel.equations.parallelism.offload import HostRates
 from costmodel.equations.parallelism.offloaded import HostTraffic
 from costmodel.equations.parallelism.pipeline import Pipeline
+from costmodel.equations.parallelism.repeated import Repeated
 from costmodel.equations.parallelism.schedules import by_schedule
 from costmodel.equations.parallelism.tensor import TensorParallel
 from costmodel.symbolic import (
     Chapter,
-    choose,
     count,
     equation,
     given,
@@ -122,25 +122,18 @@ class Step(Chapter):
         backward_compute=layer.backward_compute,
         hidden_share=ep_hidden_share,
     )
-    ep_forward = equation(seconds, select(layout.experts > 0, experts.forward, 0), "exchanges of experts, forward")
-    ep_backward = equation(seconds, select(layout.experts > 0, experts.backward, 0), "the same, backward")
-    ep_exposed_forward = equation(
-        seconds, select(layout.experts > 0, experts.exposed_forward, 0), "exchanges of experts that show, forward"
+    shown = part(
+        RoutedTraffic,
+        shared=True,
+        forward=experts.forward,
+        backward=experts.backward,
+        exposed_forward=experts.exposed_forward,
+        exposed_backward=experts.exposed_backward,
     )
-    ep_exposed_backward = equation(
-        seconds, select(layout.experts > 0, experts.exposed_backward, 0), "the same, backward"
-    )
-    repeated_tp = equation(
-        count,
-        choose(layout.recompute, dict.fromkeys(RECOMPUTE.labels, 0) | {"full": 1}) / layout.recompute_every,
-        "times that recomputation repeats the communication of a layer's forward pass among tensor-parallel ranks and experts",
-    )
-    repeated_cp = equation(
-        count,
-        choose(layout.recompute, dict.fromkeys(RECOMPUTE.labels, 0) | {"attention": 1, "full": 1})
-        / layout.recompute_every,
-        "times that it repeats the context-parallel communication, which is part of the attention",
-    )
+    ep_forward, ep_backward = shown.ep_forward, shown.ep_backward
+    ep_exposed_forward, ep_exposed_backward = shown.ep_exposed_forward, shown.ep_exposed_backward
+    again = part(Repeated, shared=True)
+    repeated_tp, repeated_cp = again.repeated_tp, again.repeated_cp
     owned_parameters = equation(
         count,
         layout.heaviest_stage / layout.optimizer_shards + layout.heaviest_experts / layout.expert_optimizer_shards,
