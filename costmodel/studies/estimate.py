@@ -131,6 +131,8 @@ class Estimate:
     software: str
     sequence_length: int
     global_batch: int
+    multi_token_prediction: int
+    """Modules that predict further tokens, which are trained too."""
     step_time_s: float
     step_time_overlapped_s: float
     step_time_serial_s: float
@@ -250,6 +252,7 @@ class Estimate:
             "hfu": self.hfu,
             "dtype": self.dtype,
             "recipe": self.recipe.name,
+            "multi_token_prediction": self.multi_token_prediction,
             "allocated_bytes": self.allocated_bytes,
             "reserved_bytes": self.reserved_bytes,
             "device_used_bytes": self.device_used_bytes,
@@ -290,6 +293,7 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         software=workload.software.said(machine.chip),
         sequence_length=workload.sequence_length,
         global_batch=workload.global_batch,
+        multi_token_prediction=workload.multi_token_modules,
         step_time_s=values["step_time"],
         step_time_overlapped_s=low["step_time"],
         step_time_serial_s=high["step_time"],
