@@ -65,6 +65,7 @@ _ANSWERS = frozenset(
         "step_time",
         "step_tokens",
         "tokens_per_second",
+        "trained_parameters",
         "model_flops",
         "hardware_flops",
         "chip_rate",

@@ -157,11 +157,7 @@ class Memory(Chapter):
         * (
             layout.vocabulary_on_rank * loss_bytes / loss_chunks
             + layout.vocabulary_on_rank * kept_losses
-            + (1 + layout.multi_token_modules)
-            * 2
-            * layout.hidden_size
-            * layout.element_size
-            / layout.sequence_split
+            + (1 + layout.multi_token_modules) * 2 * layout.hidden_size * layout.element_size / layout.sequence_split
         ),
         "logits, softmax and their gradient; what the final norms read and wrote",
         source="exact allocator readings of Megatron-LM's last stage",

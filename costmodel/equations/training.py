@@ -307,8 +307,7 @@ class Step(Chapter):
     )
     time_matmul = equation(
         seconds,
-        layer_passes * (layer.matmul_forward + layer.matmul_backward)
-        + module_passes * further.joining_products,
+        layer_passes * (layer.matmul_forward + layer.matmul_backward) + module_passes * further.joining_products,
         "weight products",
     )
     time_attention = equation(seconds, layer_passes * (layer.attention_forward + layer.attention_backward), "attention")
@@ -369,8 +368,7 @@ class Step(Chapter):
     # Communication in all, shown or hidden
     total_tp = equation(
         seconds,
-        layer_passes * ((1 + repeated_tp) * tensor.forward + tensor.backward)
-        + module_passes * further.joining_traffic,
+        layer_passes * ((1 + repeated_tp) * tensor.forward + tensor.backward) + module_passes * further.joining_traffic,
         "tensor-parallel traffic, hidden or not",
     )
     total_cp = equation(

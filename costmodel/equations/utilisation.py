@@ -29,6 +29,11 @@ class Utilisation(Chapter):
     step_tokens = equation(count, layout.global_batch * layout.sequence_length, "tokens of a step")
     tokens_per_second = equation(per_second, step_tokens / step_time, "tokens a second")
     modules = layout.multi_token_modules
+    trained_parameters = equation(
+        count,
+        layout.parameters + modules * layout.multi_token_parameters,
+        "weights that are trained and stored: of the model and of modules that predict further tokens",
+    )
     trained_flops = equation(
         flop,
         work.training_flops + modules * 3 * work.module_flops,
@@ -90,9 +95,7 @@ class Utilisation(Chapter):
         "of a step as Megatron-LM counted them: all layers run again whatever the layout, attention in full",
         source="Narayanan et al. 2021, equation 3",
     )
-    chip_rate = equation(
-        flop_per_second, tokens_per_second * trained_flops / chips, "model FLOP a second and chip"
-    )
+    chip_rate = equation(flop_per_second, tokens_per_second * trained_flops / chips, "model FLOP a second and chip")
     mfu = equation(
         count,
         chip_rate / peak,

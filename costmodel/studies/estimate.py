@@ -202,6 +202,7 @@ class Estimate:
             **{f"memory_{item}_bytes": size for item, size in self.memory.items()},
             "worst_stage": self.worst_stage,
             "worst_phase": self.worst_phase,
+            "multi_token_prediction": self.multi_token_prediction,
         }
 
     def result(self) -> dict[str, object]:
@@ -214,6 +215,7 @@ class Estimate:
             "layout": str(self.layout),
             "sequence_length": self.sequence_length,
             "global_batch": self.global_batch,
+            "multi_token_prediction": self.multi_token_prediction,
             **self._figures(),
             "time": dict(self.time),
             "communication": dict(self.communication),
@@ -252,7 +254,6 @@ class Estimate:
             "hfu": self.hfu,
             "dtype": self.dtype,
             "recipe": self.recipe.name,
-            "multi_token_prediction": self.multi_token_prediction,
             "allocated_bytes": self.allocated_bytes,
             "reserved_bytes": self.reserved_bytes,
             "device_used_bytes": self.device_used_bytes,

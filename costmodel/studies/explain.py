@@ -105,7 +105,9 @@ def explain(
     subject, name = _resolved(quantity, "model" if on is None and model is not None else "training")
     _check_subject(subject, model, on, size, group, axes)
     if multi_token_prediction and subject not in OF_A_STEP:
-        raise InputError("--mtp is of a training step, such as `explain step_time deepseek-v3 --on dgx-h100:1024 --mtp 1`")
+        raise InputError(
+            "--mtp is of a training step, such as `explain step_time deepseek-v3 --on dgx-h100:1024 --mtp 1`"
+        )
     if recipe is not None and subject not in OF_A_STEP:
         raise InputError("--recipe is of a training step, such as `explain step_time llama-3-70b --on dgx-h100:512`")
     if model is None and on is None and not values:

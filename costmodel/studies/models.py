@@ -107,8 +107,8 @@ class ModelCount:
             "max_sequence": model.max_sequence,
             "experts": experts.count if experts else 0,
             "experts_per_token": experts.per_token if experts else 0,
-            "multi_token_prediction_layers": model.multi_token_prediction_layers,
             "not_modelled": " ".join(model.not_modelled),
+            "multi_token_prediction_layers": model.multi_token_prediction_layers,
         }
 
     def result(self) -> dict[str, object]:

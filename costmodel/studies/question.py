@@ -135,7 +135,9 @@ def further_tokens(model: Model, trained: int) -> list[str]:
     if trained == published:
         return [f"trained with {_modules(trained)} (--mtp)"] if trained else []
     if not trained:
-        return [f"trained without its {_modules(published)}; --mtp {published} adds {'it' if published == 1 else 'them'}"]
+        return [
+            f"trained without its {_modules(published)}; --mtp {published} adds {'it' if published == 1 else 'them'}"
+        ]
     known = f"{model.name} was published with {published or 'none'}"
     return [f"trained with {_modules(trained)} (--mtp); {known}"]
 

@@ -73,9 +73,7 @@ class Flops(Chapter):
         "projections of all recurrent layers, forward",
         approximate="the convolution and the recurrence itself are left out",
     )
-    ffn_flops = equation(
-        flop, shape.dense_layers * ffn_layer_flops, "dense feed-forwards of all layers, forward"
-    )
+    ffn_flops = equation(flop, shape.dense_layers * ffn_layer_flops, "dense feed-forwards of all layers, forward")
     expert_flops = equation(
         flop,
         shape.expert_layers * expert_layer_flops,

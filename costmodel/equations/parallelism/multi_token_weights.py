@@ -12,9 +12,7 @@ class ModuleWeights(Chapter):
     """
 
     model = part(Parameters, shared=True)
-    multi_token_modules = given(
-        count, "modules that predict further tokens and are trained (D)", owner="workload"
-    )
+    multi_token_modules = given(count, "modules that predict further tokens and are trained (D)", owner="workload")
     tp = given(count, "tensor-parallel ranks")
     dense_layer = given(count, "weights of a dense layer on a rank")
     mixture_layer = given(count, "weights of a layer of experts on a rank, routed experts apart")
@@ -37,8 +35,7 @@ class ModuleWeights(Chapter):
         count,
         select(
             multi_token_modules > 0,
-            (1 - ends_meet)
-            * (embedding_on_rank - model.tied_embeddings * vocabulary_on_rank * model.hidden_size),
+            (1 - ends_meet) * (embedding_on_rank - model.tied_embeddings * vocabulary_on_rank * model.hidden_size),
             0,
         ),
         "weights of the embedding that the stage with the head holds once more for its modules",
