@@ -7,6 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costmodel.catalog.counts import flop_counts, parameter_counts
+from costmodel.equations.parallelism.traffic import Traffic
+from costmodel.runtime import call
 from costmodel.search.candidates import Candidates
 from costmodel.search.evaluate import evaluate
 from costmodel.search.grid import search
@@ -14,10 +16,13 @@ from costmodel.search.layout import RECOMPUTE
 from costmodel.search.splits import best_split
 from costmodel.search.workload import Workload, scalar_inputs
 from costmodel.studies.estimate import COMMUNICATION, MEMORY_ITEMS, TIME_ITEMS
+from costmodel.studies.traffic import traffic_inputs
+from costmodel.symbolic import compile_math
 from tests.equations.training.drawn import CATALOG, cases, decoder, machine, mixture, on
 from tests.simulators import pipeline
 
 few = settings(max_examples=settings.default.max_examples // 2)
+traffic = compile_math(Traffic.system)
 SILENT = {"send_exposed_share": 0}
 modules = st.integers(1, 4)
 DEEPSEEK = "tp=2 ep=64 pp=16 zero=1 first=4 last=1"
@@ -181,3 +186,17 @@ def test_the_best_split_lightens_the_last_stage():
     given_, with_two = plain.workload, trained(plain, 2).workload
     last = [best_split(w, plain.layout, scalar_inputs(w, CATALOG)).last for w in (given_, with_two)]
     assert 0 < last[1] < (last[0] or 8)
+
+
+@few
+@given(cases(most_pp=1, least_tp=2), modules)
+def test_tensor_parallel_ranks_send_a_layer_and_a_projection_for_each(case, number):
+    """The projection: one gather forward and two all-reduces backward, or three gathers forward and five collectives backward."""
+    none, some = (call(traffic, traffic_inputs(case.inputs, trained(case, n)())) for n in (0, number))
+    found = case()
+    repeated = found["repeated_tp"]
+    layer = (1 + repeated) * none["tp_forward"] + none["tp_backward"]
+    forward, backward = (3, 5) if case.layout.sequence_parallel else (1, 4)
+    projection = ((1 + repeated) * forward + backward) * none["tp_shards"]
+    passes = number * found["micro_batches"]
+    assert some["sent_tp"] - none["sent_tp"] == pytest.approx(passes * (layer + projection), rel=1e-9)
