@@ -1,8 +1,8 @@
 """GPT-3 175B on 4,096 A100, the same questions answered here and by calculon: `python benchmarks/beside_calculon.py [CHECKOUT]`.
 
 CHECKOUT is a checkout of github.com/calculon-ai/calculon (its package is not on the index), which needs numpy, pandas and psutil:
-`--python` names an interpreter that has them. Written against commit caa4b11 of 2024-02, its last, with its own
-`systems/a100_80g.json`. Without a checkout only this search is run, and it is said.
+`--python` names an interpreter that has them. Written against commit caa4b11 of 2024-02, its last (llm.py of
+c02c5e9, optimal_execution.py of dd35b00, system.py of 345f893, network.py and `systems/a100_80g.json` of 71f6435). Without a checkout only this search is run, and it is said.
 
 Two questions: `plain`, where nothing overlaps on purpose and hosts keep nothing, and `whole`, calculon's whole space, where
 tensor-parallel traffic and gradients may overlap and hosts may keep weights, activations and states. Both tools model unfused attention
