@@ -180,6 +180,16 @@ Offload = Annotated[
         "drives too). Nothing without it.",
     ),
 ]
+Reshard = Annotated[
+    str | None,
+    typer.Option(
+        "--reshard",
+        metavar="WHEN",
+        show_default=False,
+        help="Also try FSDP that keeps gathered weights to the backward pass (backward), or to the end of the step too "
+        "(step). Without it as the recipe has it.",
+    ),
+]
 DocumentLength = Annotated[
     str | None,
     typer.Option(

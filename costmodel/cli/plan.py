@@ -24,6 +24,7 @@ from costmodel.cli.options import (
     Placement,
     Recipe,
     Reduction,
+    Reshard,
     Routing,
     SequenceLength,
     Slices,
@@ -67,6 +68,7 @@ def plan(
     loss_chunks: LossChunks = 1,
     placement: Placement = "best",
     offload: Offload = None,
+    reshard: Reshard = None,
     top: Annotated[int, count("--top", "COUNT", "How many of the fastest layouts to show.")] = 5,
 ) -> Answer:
     """The fastest of all legal layouts, with time, memory and money.
@@ -90,6 +92,7 @@ def plan(
         loss_chunks=loss_chunks,
         placement=placement,
         offload=offload,
+        reshard=reshard,
         top=top,
         catalog=catalog,
         progress=Progress().share,

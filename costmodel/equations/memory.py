@@ -7,13 +7,13 @@ Three quantities, which people confuse: *allocated* is what the tensors take, *r
 from costmodel.equations.activations import KeptActivations
 from costmodel.equations.axes import PHASE, STAGE
 from costmodel.equations.parallelism.context import ContextPayloads
+from costmodel.equations.parallelism.data import Resharding
 from costmodel.equations.parallelism.in_flight import InFlight
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.offloaded import Offloaded
 from costmodel.symbolic import (
     Chapter,
     at_worst,
-    both,
     bytes_,
     count,
     either,
@@ -36,6 +36,7 @@ class Memory(Chapter):
     pp = layout.pp
     flight = part(InFlight, shared=True, pp=pp, micro_batches=layout.micro_batches)
     away = part(Offloaded, shared=True)
+    resharding = part(Resharding, shared=True, pp=pp, micro_batches=layout.micro_batches)
 
     weight_bytes = given(bytes_, "a weight as stored", owner="assumption")
     gradient_bytes = given(bytes_, "a gradient as stored", owner="assumption")
@@ -44,11 +45,6 @@ class Memory(Chapter):
     loss_bytes = given(bytes_, "a logit, while the loss is computed", owner="assumption")
     kept_messages = given(
         count, "messages of a pipeline kept with each micro-batch in flight, 0 for most", owner="assumption"
-    )
-    fsdp_keeps_stage = given(
-        count,
-        "1 where FSDP in a pipeline keeps the gathered weights and whole gradients of a stage",
-        owner="assumption",
     )
     loss_chunks = given(count, "pieces in which head and loss are computed, 1 for all tokens at once", owner="workload")
     workspace_bytes = given(bytes_, "workspaces of the libraries, inside the allocator", owner="assumption")
@@ -140,10 +136,11 @@ class Memory(Chapter):
         "logits, softmax and their gradient; what the final norm read and wrote",
         source="exact allocator readings of Megatron-LM's last stage",
     )
-    keeps_stage = equation(
+    layers_gathered = equation(
         count,
-        fsdp_keeps_stage * select(both(pp > 1, layout.weights_sharded > 0), 1, 0),
-        "1 where a rank keeps its stage gathered, since every micro-batch would gather it again",
+        select(resharding.kept_to_backward > 0, layout.stage_layers, 2),
+        "layers whose weights are gathered at once: one used and one prefetched, or all of a stage where they are kept",
+        source="PyTorch FSDP2",
     )
     gathered_weights = equation(
         bytes_,
@@ -151,13 +148,13 @@ class Memory(Chapter):
             either(layout.weights_sharded > 0, away.weights_away > 0),
             layout.element_size
             * (
-                select(keeps_stage > 0, layout.stage_layers, 2) * (layout.layer_parameters + layout.layer_experts)
+                layers_gathered * (layout.layer_parameters + layout.layer_experts)
                 + layout.has_embedding * layout.embedding_on_rank
                 + layout.has_head * layout.head_on_rank
             ),
             0,
         ),
-        "of two layers (used and prefetched), or of all of a stage; of embedding and head",
+        "of these layers, of embedding and head",
         source="PyTorch FSDP2: one root group beside the blocks",
     )
     unsharded_gradients = equation(
@@ -166,10 +163,10 @@ class Memory(Chapter):
             either(layout.gradients_sharded > 0, away.weights_away > 0),
             gradient_bytes
             * (layout.layer_parameters + layout.layer_experts)
-            * select(keeps_stage > 0, layout.stage_layers / layout.virtual_stages, 1),
+            * select(resharding.kept_to_end > 0, layout.stage_layers / layout.virtual_stages, 1),
             0,
         ),
-        "of one layer, before they are scattered, or of a chunk of a stage",
+        "of one layer, before they are scattered, or of a chunk of a stage, where they are once a step",
     )
     unsharded_head_gradient = equation(
         bytes_,

@@ -143,14 +143,16 @@ class Step(Chapter):
     )
     owned_parameters = equation(
         count,
-        layout.heaviest_stage / layout.optimizer_shards + layout.heaviest_experts / layout.expert_optimizer_shards,
-        "weights of which a rank has the optimizer state, on the chip or with its host",
+        worst(memory.states_held, STAGE),
+        "weights of which a rank of the stage with most has the optimizer state, on the chip or with its host",
     )
     accumulation = part(
         OptimizerTraffic,
         owned_parameters=(1 - memory.optimizer_away) * owned_parameters,
         local_parameters=layout.layer_parameters + layout.layer_experts,
-        copied_parameters=select(layout.weights_sharded > 0, 0, layout.heaviest_stage + layout.heaviest_experts),
+        copied_parameters=select(
+            layout.weights_sharded > 0, 0, worst(layout.stage_parameters + layout.stage_experts, STAGE)
+        ),
     )
     forward_alone = equation(
         seconds,
@@ -175,6 +177,10 @@ class Step(Chapter):
         HostTraffic,
         owned=owned_parameters,
         layer_part=layout.layer_parameters / layout.weight_shards + layout.layer_experts / layout.expert_weight_shards,
+        embedding_part=select(pp > 1, 0, layout.embedding_on_rank) / layout.weight_shards,
+        head_part=layout.head_on_rank / layout.weight_shards,
+        backward_gathers=memory.backward_gathers,
+        served=memory.served,
         kept_layer=memory.kept_layer,
         scatters=select(layout.gradients_sharded > 0, m, 1),
         forward_alone=forward_alone,
@@ -210,6 +216,8 @@ class Step(Chapter):
         backward_compute=free_backward,
         wire_factor=fsdp_wire_factor,
         hidden_share=fsdp_hidden_share,
+        backward_gathers=memory.backward_gathers,
+        served=memory.served,
     )
     layer_time = equation(
         seconds,
@@ -222,15 +230,21 @@ class Step(Chapter):
         scatter_layer=dp_scatter_layer,
         embedding_size=select(pp > 1, 0, layout.embedding_on_rank / (layout.layer_parameters + layout.layer_experts)),
         head_size=layout.head_on_rank / (layout.layer_parameters + layout.layer_experts),
-        forward_left=largest(0, free_forward - sharded.forward),
-        backward_left=largest(0, free_backward - sharded.backward),
+        forward_left=largest(0, free_forward - sharded.forward_once),
+        backward_left=largest(0, free_backward - sharded.backward_once),
         wire_factor=fsdp_wire_factor,
         hidden_share=fsdp_hidden_share,
+        served=memory.served,
     )
     head_share = equation(
         count, 1 / layout.weight_copies, "share of the micro-batches whose head a rank with a head has"
     )
-    last_work = equation(seconds, layer.loss_compute + tables.exposed, "head and loss, and FSDP's traffic for them")
+    last_traffic = equation(
+        seconds,
+        tables.exposed + host.exposed_tables,
+        "what shows of FSDP's traffic and the host's copies of embedding and head",
+    )
+    last_work = equation(seconds, layer.loss_compute + last_traffic, "head and loss, and what is moved for them")
     # Only two kinds of stage can be the slowest: one with the most layers, and the one with the head.
     most_layers = equation(count, worst(layout.stage_layers, STAGE), "layers of the fullest stage")
     head_layers = equation(
@@ -339,7 +353,9 @@ class Step(Chapter):
     time_optimizer = equation(seconds, optimizer, "optimizer")
     time_offload = equation(
         seconds,
-        layer_passes * (host.exposed_forward + host.exposed_backward) + host.exposed_update,
+        layer_passes * (host.exposed_forward + host.exposed_backward)
+        + m * head_is_slowest * head_share * host.exposed_tables
+        + host.exposed_update,
         "copies between chip and host, and the update on the host",
     )
     time_other = equation(seconds, step_overhead, "data, logging, clipping")
