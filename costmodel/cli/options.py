@@ -147,7 +147,8 @@ RECIPES = (
     *("megatron-bf16", "megatron-bf16-fused-loss", "megatron-fp16", "megatron-fp8", "megatron-precision-aware"),
     *("megatron-precision-aware-bf16-moments", "deepspeed-zero1-fp16", "deepspeed-zero3", "deepspeed-bf16"),
     "nanotron",
-    *("torchtitan-fsdp2", "torchtitan-fsdp2-compiled", "torchtitan-fsdp2-loss-parallel", "llm-foundry", "maxtext"),
+    *("torchtitan-fsdp2", "torchtitan-fsdp2-compiled", "torchtitan-fsdp2-loss-parallel", "torchtitan-fsdp2-2025-08"),
+    *("llm-foundry", "maxtext"),
     *("pure-bf16", "adamw-8bit"),
     *("sgd", "adafactor", "muon"),
 )

@@ -234,6 +234,7 @@ class Step(Chapter):
         backward_left=largest(0, free_backward - sharded.backward_once),
         wire_factor=fsdp_wire_factor,
         hidden_share=fsdp_hidden_share,
+        embedding_gathers=memory.embedding_gathers,
         served=memory.served,
     )
     head_share = equation(

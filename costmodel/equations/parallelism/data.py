@@ -22,6 +22,12 @@ class Resharding(Chapter):
         owner="assumption",
     )
 
+    fsdp_tables_apart = given(
+        count,
+        "1 where FSDP shards the embedding, and the head with the final norm, as groups of their own",
+        owner="assumption",
+    )
+
     by_framework = equation(
         count, fsdp_keeps_stage * select(pp > 1, 1, 0), "1 where the framework keeps them to the end of a step"
     )
@@ -42,6 +48,12 @@ class Resharding(Chapter):
         source=FSDP2,
     )
     backward_gathers = equation(count, 1 - kept_to_backward, "gathers of a layer for its backward pass")
+    embedding_gathers = equation(
+        count,
+        1 + fsdp_tables_apart * backward_gathers,
+        "gathers of the embedding: a group of its own is given up after its forward pass, as a layer is",
+        source="pytorch/torchtitan pull request 1094",
+    )
     served = equation(
         count, select(kept_to_end > 0, micro_batches, 1), "micro-batches that one gather and one scatter serve"
     )
@@ -100,8 +112,15 @@ class ShardedTables(Chapter):
     backward_left = given(seconds, "what a layer's own traffic leaves of its backward pass to hide behind")
     wire_factor = given(count, "measured time of overlapped gathers over that of lone ones", owner="assumption")
     hidden_share = given(count, "share of the communication that hides behind compute", owner="assumption")
+    embedding_gathers = given(count, "gathers of the embedding")
     served = given(count, "micro-batches that one gather and one scatter serve")
 
+    embedding_again = equation(
+        seconds,
+        select(weights_sharded > 0, wire_factor * embedding_size * (embedding_gathers - 1) * gather_layer, 0),
+        "of the embedding for its backward pass, each time",
+        approximate="at the rate of a layer, and taken to hide behind the backward pass of the first layer",
+    )
     embedding = equation(
         seconds,
         select(weights_sharded > 0, wire_factor * embedding_size * (gather_layer + scatter_layer), 0),
@@ -120,11 +139,18 @@ class ShardedTables(Chapter):
         "of the head, backward, each time",
         approximate="at the rate of a layer",
     )
-    total = equation(seconds, (embedding + head_forward + head_backward) / served, "of a micro-batch, hidden or not")
+    total = equation(
+        seconds,
+        (embedding + embedding_again + head_forward + head_backward) / served,
+        "of a micro-batch, hidden or not",
+    )
     hidden_of_each = equation(count, hidden_share / served, "of what hides each time, the part of a micro-batch")
+    unprefetched = equation(
+        seconds, total - hidden_of_each * embedding_again, "without what hides of the embedding's second gather"
+    )
     exposed = equation(
         seconds,
-        total - hidden_of_each * (smallest(head_forward, forward_left) + smallest(head_backward, backward_left)),
+        unprefetched - hidden_of_each * (smallest(head_forward, forward_left) + smallest(head_backward, backward_left)),
         "what shows of it",
     )
 

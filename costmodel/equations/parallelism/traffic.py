@@ -26,6 +26,7 @@ class Traffic(Chapter):
     gradients_sharded = given(count, "1 when they share the gradients", owner="layout")
     weights_sharded = given(count, "1 when they share the weights", owner="layout")
     backward_gathers = given(count, "gathers of a layer's weights for its backward pass")
+    embedding_gathers = given(count, "gathers of the embedding")
     served = given(count, "micro-batches that one gather and one scatter serve")
     repeated_tp = given(count, "times that recomputation repeats the tensor-parallel communication of a forward pass")
     repeated_cp = given(count, "times that it repeats the context-parallel communication")
@@ -181,8 +182,14 @@ class Traffic(Chapter):
     )
     fsdp_tables = equation(
         bytes_,
-        other_shards * micro_batches / served * tables_on_rank * (element_size + gradient_wire_bytes),
-        "embedding and head, which stay gathered between the passes",
+        other_shards
+        * micro_batches
+        / served
+        * (
+            tables_on_rank * (element_size + gradient_wire_bytes)
+            + select(pp > 1, 0, (embedding_gathers - 1) * embedding_on_rank * element_size)
+        ),
+        "embedding and head, which stay gathered between the passes, but for an embedding that is a group of its own",
         source="PyTorch FSDP2: one root group beside the blocks",
     )
     sent_fsdp = equation(
