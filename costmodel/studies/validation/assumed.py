@@ -100,7 +100,7 @@ ASSUMED = (
     Assumption("vocabulary", "51,200 entries", "GPT-2's, padded"),
     Assumption(
         "states",
-        "those of the framework; of Moonlight, DeepSeek and Qwen3 with experts in Megatron-Bridge those of its precision-aware optimizer",
+        "those of the framework; of torchtitan on Blackwell those of its code of August 2025 on; of Moonlight, DeepSeek and Qwen3 with experts in Megatron-Bridge those of its precision-aware optimizer",
         "its recipes of these models say so, Moonlight's and DeepSeek's with moments in bf16",
     ),
 )
