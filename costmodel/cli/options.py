@@ -149,7 +149,8 @@ RECIPES = (
     *("megatron-bf16", "megatron-bf16-fused-loss", "megatron-fp16", "megatron-fp8", "megatron-precision-aware"),
     *("megatron-precision-aware-bf16-moments", "deepspeed-zero1-fp16", "deepspeed-zero3", "deepspeed-bf16"),
     "nanotron",
-    *("torchtitan-fsdp2", "torchtitan-fsdp2-compiled", "torchtitan-fsdp2-loss-parallel", "llm-foundry", "maxtext"),
+    *("torchtitan-fsdp2", "torchtitan-fsdp2-compiled", "torchtitan-fsdp2-loss-parallel", "torchtitan-fsdp2-2025-08"),
+    *("llm-foundry", "maxtext"),
     *("pure-bf16", "adamw-8bit"),
     *("sgd", "adafactor", "muon"),
 )
@@ -180,6 +181,16 @@ Offload = Annotated[
         show_default=False,
         help="Let hosts keep optimizer states, weights or activations: host (in their memory) or nvme (states on their "
         "drives too). Nothing without it.",
+    ),
+]
+Reshard = Annotated[
+    str | None,
+    typer.Option(
+        "--reshard",
+        metavar="WHEN",
+        show_default=False,
+        help="Also try FSDP that keeps gathered weights to the backward pass (backward), or to the end of the step too "
+        "(step). Without it as the recipe has it.",
     ),
 ]
 DocumentLength = Annotated[

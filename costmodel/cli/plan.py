@@ -25,6 +25,7 @@ from costmodel.cli.options import (
     Placement,
     Recipe,
     Reduction,
+    Reshard,
     Routing,
     SequenceLength,
     Slices,
@@ -69,6 +70,7 @@ def plan(
     mtp: MultiToken = 0,
     placement: Placement = "best",
     offload: Offload = None,
+    reshard: Reshard = None,
     top: Annotated[int, count("--top", "COUNT", "How many of the fastest layouts to show.")] = 5,
 ) -> Answer:
     """The fastest of all legal layouts, with time, memory and money.
@@ -93,6 +95,7 @@ def plan(
         multi_token_prediction=mtp,
         placement=placement,
         offload=offload,
+        reshard=reshard,
         top=top,
         catalog=catalog,
         progress=Progress().share,

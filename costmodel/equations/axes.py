@@ -11,6 +11,10 @@ SCHEDULE = Axis("schedule")
 SHARDING = Axis("sharding", ("zero-0", "zero-1", "zero-2", "zero-3"))
 """What the data-parallel ranks share: nothing, optimizer states, gradients too, weights too (ZeRO stages)."""
 
+RESHARD = ("default", "forward", "backward", "step")
+"""After what FSDP (ZeRO-3) gives up the weights that it gathered: as the framework has it, after a layer's forward pass, after its
+backward pass, or after the last one of a step."""
+
 RECOMPUTE = Axis("recompute", ("none", "norms", "mlp-product", "light", "attention", "selective", "full"))
 """What of the forward pass is run again in the backward pass: nothing; the norms; the activation between the products of the
 feed-forward; both of these; the attention between its products; every second product and all that is no product; all."""

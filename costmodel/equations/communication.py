@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+from costmodel.equations.axes import STAGE
 from costmodel.equations.training import Step
-from costmodel.symbolic import part, select
+from costmodel.symbolic import part, select, worst
 from costmodel.symbolic.nodes import Expression
 from costmodel.symbolic.system import View
 
@@ -38,14 +39,20 @@ class Groups:
     scattered_experts_of_stage: View
 
 
-def communicating(experts: Expression, groups: Groups) -> Any:
+def communicating(layout: View, groups: Groups) -> Any:
     """The step, its communication taking what the collectives of these groups take.
 
-    Copies of routed experts are groups of their own, whose gradients and weights come after those of the other weights.
+    Copies of routed experts are groups of their own, whose gradients and weights come after those of the other weights. The stage
+    with the most experts need not be the heaviest without them: a step waits for the stage that takes longest with both, each at
+    the rate of the largest of its kind.
     """
+    experts = layout.experts
 
     def both(shared: Expression, routed: Expression) -> Expression:
         return shared + select(experts > 0, routed, 0)
+
+    def slowest(shared: Expression, routed: Expression) -> Expression:
+        return select(experts > 0, worst(layout.dense_size * shared + layout.expert_size * routed, STAGE), shared)
 
     return part(
         Step,
@@ -63,12 +70,12 @@ def communicating(experts: Expression, groups: Groups) -> Any:
         dp_scatter_layer=both(
             groups.gradients_of_layer.reduce_scatter, groups.expert_gradients_of_layer.reduce_scatter
         ),
-        dp_all_gather=both(groups.weights_of_stage.all_gather, groups.experts_of_stage.all_gather),
-        dp_reduce_scatter=both(
+        dp_all_gather=slowest(groups.weights_of_stage.all_gather, groups.experts_of_stage.all_gather),
+        dp_reduce_scatter=slowest(
             groups.scattered_of_stage.reduce_scatter, groups.scattered_experts_of_stage.reduce_scatter
         ),
-        dp_across=both(groups.shares_of_stage.all_reduce, groups.expert_shares_of_stage.all_reduce),
-        dp_all_reduce=both(groups.gradients_of_stage.all_reduce, groups.expert_gradients_of_stage.all_reduce),
+        dp_across=slowest(groups.shares_of_stage.all_reduce, groups.expert_shares_of_stage.all_reduce),
+        dp_all_reduce=slowest(groups.gradients_of_stage.all_reduce, groups.expert_gradients_of_stage.all_reduce),
         pp_send=groups.along_pp.send_recv,
         ep_dispatch=groups.tokens_there.exchange,
         ep_combine=groups.tokens_back.exchange,

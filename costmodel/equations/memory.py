@@ -7,18 +7,19 @@ Three quantities, which people confuse: *allocated* is what the tensors take, *r
 from costmodel.equations.activations import KeptActivations
 from costmodel.equations.axes import PHASE, STAGE
 from costmodel.equations.parallelism.context import ContextPayloads
+from costmodel.equations.parallelism.data import Resharding
 from costmodel.equations.parallelism.in_flight import InFlight
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.offloaded import Offloaded
 from costmodel.symbolic import (
     Chapter,
     at_worst,
-    both,
     bytes_,
     count,
     either,
     equation,
     given,
+    largest,
     part,
     rows,
     select,
@@ -36,6 +37,7 @@ class Memory(Chapter):
     pp = layout.pp
     flight = part(InFlight, shared=True, pp=pp, micro_batches=layout.micro_batches)
     away = part(Offloaded, shared=True)
+    resharding = part(Resharding, shared=True, pp=pp, micro_batches=layout.micro_batches)
 
     weight_bytes = given(bytes_, "a weight as stored", owner="assumption")
     gradient_bytes = given(bytes_, "a gradient as stored", owner="assumption")
@@ -50,9 +52,9 @@ class Memory(Chapter):
     kept_messages = given(
         count, "messages of a pipeline kept with each micro-batch in flight, 0 for most", owner="assumption"
     )
-    fsdp_keeps_stage = given(
+    gradients_stay = given(
         count,
-        "1 where FSDP in a pipeline keeps the gathered weights and whole gradients of a stage",
+        "1 where gradients keep their memory from step to step, 0 where each backward pass makes them",
         owner="assumption",
     )
     loss_chunks = given(count, "pieces in which head and loss are computed, 1 for all tokens at once", owner="workload")
@@ -73,6 +75,9 @@ class Memory(Chapter):
 
     running = equation(
         count, rows(PHASE, {"forward": 1, "loss": 1, "backward": 1, "optimizer": 0}), "1 while activations are held"
+    )
+    in_forward = equation(
+        count, rows(PHASE, {"forward": 1, "loss": 0, "backward": 0, "optimizer": 0}), "1 in the forward pass"
     )
     in_loss = equation(
         count, rows(PHASE, {"forward": 0, "loss": 1, "backward": 0, "optimizer": 0}), "1 while the loss is computed"
@@ -109,8 +114,25 @@ class Memory(Chapter):
         layout.stage_parameters / layout.optimizer_shards + layout.stage_experts / layout.expert_optimizer_shards,
         "weights whose optimizer states it holds",
     )
+    owned_parameters = equation(
+        count,
+        worst(states_held, STAGE),
+        "weights of which a rank of the stage with most has the optimizer state, on the chip or with its host",
+    )
+    copied_parameters = equation(
+        count,
+        select(layout.weights_sharded > 0, 0, worst(layout.stage_parameters + layout.stage_experts, STAGE)),
+        "weights that a rank of the heaviest stage writes again from their gathered or master form",
+    )
     stage_weights = equation(bytes_, weights_held * weight_bytes_here, "weights of a stage on a rank")
     stage_gradients = equation(bytes_, gradients_held * gradient_bytes_here, "their gradients")
+    gradients_present = equation(
+        count,
+        select(either(gradients_stay > 0, layout.micro_batches > 1), 1, in_optimizer),
+        "1 while there are gradients; those of a single micro-batch come as its activations go, so that either peak is without the other",
+        source="PyTorch: zero_grad sets gradients to none",
+    )
+    stage_gradients_now = equation(bytes_, gradients_present * stage_gradients, "gradients of a stage in a phase")
     stage_optimizer = equation(bytes_, states_held * optimizer_bytes_here, "their optimizer states")
     stage_step_extra = equation(
         bytes_, in_optimizer * states_held * step_extra_bytes_here, "held while the optimizer runs"
@@ -162,10 +184,11 @@ class Memory(Chapter):
         "logits, softmax and their gradient; what the final norms read and wrote",
         source="exact allocator readings of Megatron-LM's last stage",
     )
-    keeps_stage = equation(
+    layers_gathered = equation(
         count,
-        fsdp_keeps_stage * select(both(pp > 1, layout.weights_sharded > 0), 1, 0),
-        "1 where a rank keeps its stage gathered, since every micro-batch would gather it again",
+        select(resharding.kept_to_backward > 0, layout.weight_copies * layout.stage_layers + layout.stage_modules, 2),
+        "layers whose weights are gathered at once: one used and one prefetched, or all of a stage where they are kept",
+        source="PyTorch FSDP2",
     )
     gathered_weights = equation(
         bytes_,
@@ -173,15 +196,28 @@ class Memory(Chapter):
             either(layout.weights_sharded > 0, away.weights_away > 0),
             layout.element_size
             * (
-                select(keeps_stage > 0, layout.stage_layers + layout.stage_modules, 2)
-                * (layout.layer_parameters + layout.layer_experts)
+                layers_gathered * (layout.layer_parameters + layout.layer_experts)
                 + layout.has_embedding * layout.embedding_on_rank
                 + layout.has_head * (layout.head_on_rank + layout.beside_head)
             ),
             0,
         ),
-        "of two layers (used and prefetched), or of all of a stage; of embedding and head",
+        "of these layers, of embedding and head",
         source="PyTorch FSDP2: one root group beside the blocks",
+    )
+    given_up_embedding = equation(
+        bytes_,
+        select(
+            layout.weights_sharded > 0,
+            (running - in_forward)
+            * (resharding.embedding_gathers - 1)
+            * layout.has_embedding
+            * layout.embedding_on_rank
+            * layout.element_size,
+            0,
+        ),
+        "of this, the embedding where it is given up after its forward pass, and comes again when the activations are gone",
+        source="pytorch/torchtitan pull request 1094",
     )
     unsharded_gradients = equation(
         bytes_,
@@ -189,18 +225,32 @@ class Memory(Chapter):
             either(layout.gradients_sharded > 0, away.weights_away > 0),
             gradient_bytes
             * (layout.layer_parameters + layout.layer_experts)
-            * select(keeps_stage > 0, layout.stage_layers / layout.virtual_stages + layout.stage_modules, 1),
+            * select(
+                resharding.kept_to_end > 0,
+                layout.weight_copies * layout.stage_layers / layout.virtual_stages + layout.stage_modules,
+                1,
+            ),
             0,
         ),
-        "of one layer, before they are scattered, or of a chunk of a stage",
+        "of one layer, before they are scattered, or of a chunk of a stage, where they are once a step",
+    )
+    head_gradient = equation(
+        bytes_,
+        layout.has_head * layout.vocabulary_on_rank * layout.hidden_size * layout.element_size,
+        "of the head, as its product leaves it",
+    )
+    logits_gone = equation(
+        bytes_,
+        resharding.fsdp_tables_apart
+        * layout.tokens
+        * layout.vocabulary_on_rank
+        * largest(0, loss_bytes - layout.element_size)
+        / loss_chunks,
+        "of logits and loss, by then, where it is not kept with the other gradients of one group",
     )
     unsharded_head_gradient = equation(
         bytes_,
-        select(
-            either(layout.gradients_sharded > 0, away.weights_away > 0),
-            layout.has_head * layout.vocabulary_on_rank * layout.hidden_size * layout.element_size,
-            0,
-        ),
+        select(either(layout.gradients_sharded > 0, away.weights_away > 0), largest(0, head_gradient - logits_gone), 0),
         "of the head, while the gradient of the logits that it comes from is still there",
         source="PyTorch FSDP2",
     )
@@ -218,7 +268,10 @@ class Memory(Chapter):
     )
     stage_gathered = equation(
         bytes_,
-        running * gathered_weights + in_loss * unsharded_head_gradient + in_backward * unsharded_gradients,
+        running * gathered_weights
+        - given_up_embedding
+        + in_loss * unsharded_head_gradient
+        + in_backward * unsharded_gradients,
         "weights that are gathered, gradients not yet scattered",
     )
     stage_messages = equation(bytes_, running * pipeline_messages, "messages between stages")
@@ -230,7 +283,7 @@ class Memory(Chapter):
     memory_use = equation(
         bytes_,
         stage_weights
-        + stage_gradients
+        + stage_gradients_now
         + stage_optimizer
         + stage_step_extra
         + stage_activations
@@ -281,7 +334,9 @@ class Memory(Chapter):
 
     # What the worst stage holds at its worst moment
     memory_parameters = equation(bytes_, at_worst(stage_weights, stage_peak, STAGE), "parameters")
-    memory_gradients = equation(bytes_, at_worst(stage_gradients, stage_peak, STAGE), "gradients")
+    memory_gradients = equation(
+        bytes_, at_worst(at_worst(stage_gradients_now, memory_use, PHASE), stage_peak, STAGE), "gradients"
+    )
     memory_optimizer = equation(
         bytes_,
         at_worst(at_worst(stage_optimizer + stage_step_extra, memory_use, PHASE), stage_peak, STAGE),

@@ -135,16 +135,11 @@ class Step(Chapter):
     ep_exposed_forward, ep_exposed_backward = shown.ep_exposed_forward, shown.ep_exposed_backward
     again = part(Repeated, shared=True)
     repeated_tp, repeated_cp = again.repeated_tp, again.repeated_cp
-    owned_parameters = equation(
-        count,
-        layout.heaviest_stage / layout.optimizer_shards + layout.heaviest_experts / layout.expert_optimizer_shards,
-        "weights of which a rank has the optimizer state, on the chip or with its host",
-    )
     accumulation = part(
         OptimizerTraffic,
-        owned_parameters=(1 - memory.optimizer_away) * owned_parameters,
+        owned_parameters=(1 - memory.optimizer_away) * memory.owned_parameters,
         local_parameters=layout.layer_parameters + layout.layer_experts,
-        copied_parameters=select(layout.weights_sharded > 0, 0, layout.heaviest_stage + layout.heaviest_experts),
+        copied_parameters=memory.copied_parameters,
     )
     forward_alone = equation(
         seconds,
@@ -167,8 +162,12 @@ class Step(Chapter):
     host_rates = part(HostRates, shared=True)
     host = part(
         HostTraffic,
-        owned=owned_parameters,
+        owned=memory.owned_parameters,
         layer_part=layout.layer_parameters / layout.weight_shards + layout.layer_experts / layout.expert_weight_shards,
+        embedding_part=select(pp > 1, 0, layout.embedding_on_rank) / layout.weight_shards,
+        head_part=(layout.head_on_rank + layout.beside_head) / layout.weight_shards,
+        backward_gathers=memory.backward_gathers,
+        served=memory.served,
         kept_layer=memory.kept_layer,
         scatters=select(layout.gradients_sharded > 0, m, 1),
         forward_alone=forward_alone,
@@ -204,6 +203,8 @@ class Step(Chapter):
         backward_compute=free_backward,
         wire_factor=fsdp_wire_factor,
         hidden_share=fsdp_hidden_share,
+        backward_gathers=memory.backward_gathers,
+        served=memory.served,
     )
     layer_time = equation(
         seconds,
@@ -216,10 +217,12 @@ class Step(Chapter):
         scatter_layer=dp_scatter_layer,
         embedding_size=select(pp > 1, 0, layout.embedding_on_rank / (layout.layer_parameters + layout.layer_experts)),
         head_size=(layout.head_on_rank + layout.beside_head) / (layout.layer_parameters + layout.layer_experts),
-        forward_left=largest(0, free_forward - sharded.forward),
-        backward_left=largest(0, free_backward - sharded.backward),
+        forward_left=largest(0, free_forward - sharded.forward_once),
+        backward_left=largest(0, free_backward - sharded.backward_once),
         wire_factor=fsdp_wire_factor,
         hidden_share=fsdp_hidden_share,
+        embedding_gathers=memory.embedding_gathers,
+        served=memory.served,
     )
     head_share = equation(
         count, 1 / layout.weight_copies, "share of the micro-batches whose head a rank with a head has"
@@ -228,8 +231,8 @@ class Step(Chapter):
     further = part(MultiToken, shared=True)
     last_work = equation(
         seconds,
-        further.losses_and_modules + tables.exposed,
-        "head and loss, those of modules that predict further tokens with what these run beside their layers, and FSDP's traffic",
+        further.losses_and_modules + tables.exposed + host.exposed_tables,
+        "head and loss, those of modules that predict further tokens with what these run beside their layers, and their traffic",
     )
     # Only two kinds of stage can be the slowest: one with the most layers, and the one with the head.
     most_layers = equation(count, worst(layout.stage_layers, STAGE), "layers of the fullest stage")
@@ -360,7 +363,9 @@ class Step(Chapter):
     time_optimizer = equation(seconds, optimizer, "optimizer")
     time_offload = equation(
         seconds,
-        layer_passes * (host.exposed_forward + host.exposed_backward) + host.exposed_update,
+        layer_passes * (host.exposed_forward + host.exposed_backward)
+        + m * head_is_slowest * head_share * host.exposed_tables
+        + host.exposed_update,
         "copies between chip and host, and the update on the host",
     )
     time_other = equation(seconds, step_overhead, "data, logging, clipping")

@@ -183,7 +183,7 @@ class OnSwitches(Chapter):
         )
     )
     step = communicating(
-        layout.experts,
+        layout,
         Groups(
             along_tp=along_tp,
             kv_block=kv_block,

@@ -234,7 +234,7 @@ class OnTorus(Chapter):
         )
     )
     step = communicating(
-        layout.experts,
+        layout,
         Groups(
             along_tp=along_tp,
             kv_block=kv_block,

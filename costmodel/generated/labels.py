@@ -34,6 +34,7 @@ CHOICES: dict[str, tuple[str, ...]] = {'attention_bias': ('none', 'qkv', 'qkvo')
  'qk_norm': ('none', 'per-head', 'full'),
  'recompute': ('none', 'norms', 'mlp-product', 'light', 'attention', 'selective', 'full'),
  'recurrent_kind': ('none', 'mamba2', 'gated-delta-net', 'lightning'),
+ 'reshard': ('default', 'forward', 'backward', 'step'),
  'row_operation': ('copy', 'cast', 'add', 'norm', 'residual-norm', 'swiglu', 'bias-gelu', 'rotary', 'softmax'),
  'schedule': ('1f1b',
               'interleaved',

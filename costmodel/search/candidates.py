@@ -14,6 +14,7 @@ from costmodel.search.layout import (
     OFFLOADS,
     OVERLAPS,
     RECOMPUTE,
+    RESHARDS,
     SCHEDULES,
     Layout,
     on_drives,
@@ -49,6 +50,8 @@ OFFLOADS_TO = {
     "nvme": (*OFFLOADS, *(label + DRIVES for label in OFFLOADS if "optimizer" in label)),
 }
 """What `plan --offload` tries: what hosts can keep in their memory, and with states on their drives too."""
+RESHARDS_TO = {"backward": ("backward",), "step": ("backward", "step")}
+"""What `plan --reshard` tries of FSDP beside what the recipe has: weights kept to the backward pass, or to the end of a step too."""
 ZEROS = (0, 1, 2, 3)
 """ZeRO stages."""
 
@@ -90,6 +93,8 @@ class Candidates:
     zeros: tuple[int, ...] = ZEROS
     shards: tuple[int, ...] = ()
     """Ranks that share what each of `zeros` shares; all when left out."""
+    reshards: tuple[str, ...] = ()
+    """After what each of `zeros` gives up gathered weights; as the recipe has it when left out."""
     recomputes: tuple[str, ...] = TRIED_RECOMPUTE
     sequence_parallel: tuple[bool, ...] = (False, True)
     stages: tuple[Stages, ...] = ()
@@ -111,13 +116,18 @@ class Candidates:
         return [(schedule, chunks, more) for (schedule, chunks), more in zip(self.schedules, said, strict=True)]
 
     def beside(self, layout: Layout) -> Candidates:
-        """These, and the schedule of a layout with all that it says of the stages, where that is not usual."""
+        """These, and where they are not usual the schedule of a layout with all that it says of the stages, and its sharing."""
+        found = self
+        if layout.reshard != RESHARDS[0]:
+            rows_of_sharing = (*self.sharing, (layout.zero, layout.shard, layout.reshard))
+            zeros, shards, reshards = zip(*rows_of_sharing, strict=True)
+            found = replace(self, zeros=zeros, shards=shards, reshards=reshards)
         said = Stages.of(layout)
         if said == USUAL:
-            return self
+            return found
         rows = [*self.rows, (layout.schedule, layout.virtual_stages, said)]
         return replace(
-            self,
+            found,
             schedules=tuple((schedule, chunks) for schedule, chunks, _ in rows),
             stages=tuple(more for _, _, more in rows),
         )
@@ -150,9 +160,10 @@ class Candidates:
         return {name: value[0] if isinstance(value, Sequence) else value for name, value in self.inputs().items()}
 
     @property
-    def sharing(self) -> tuple[tuple[int, int], ...]:
-        """ZeRO stage and size of the groups that share, one pair a row of that axis."""
-        return tuple(zip(self.zeros, self.shards or (0,) * len(self.zeros), strict=True))
+    def sharing(self) -> tuple[tuple[int, int, str], ...]:
+        """ZeRO stage, size of the groups that share, and after what gathered weights are given up, for each row of that axis."""
+        rows = len(self.zeros)
+        return tuple(zip(self.zeros, self.shards or (0,) * rows, self.reshards or RESHARDS[:1] * rows, strict=True))
 
     def inputs(self) -> dict[str, Sequence[float] | float]:
         """The inputs of the equations that vary along the product axes, and the choices that hold for all."""
@@ -167,6 +178,7 @@ class Candidates:
             "messages_block": [float(said.messages_block(schedule)) for schedule, _, said in self.rows],
             **_sharding(self.zeros),
             "shard_group": self.shards or [0] * len(self.zeros),
+            "reshard": [RESHARDS.index(kind) for kind in self.reshards] or [0] * len(self.zeros),
             "recompute": [RECOMPUTE.index(recomputed(recompute)[0]) for recompute in self.recomputes],
             "recompute_every": [recomputed(recompute)[1] for recompute in self.recomputes],
             "sequence_parallel": [int(on) for on in self.sequence_parallel],
@@ -196,6 +208,7 @@ class Candidates:
             stages=tuple(self.stages[i] for i in schedules) if self.stages else (),
             zeros=tuple(self.zeros[i] for i in sharing),
             shards=tuple(self.shards[i] for i in sharing) if self.shards else (),
+            reshards=tuple(self.reshards[i] for i in sharing) if self.reshards else (),
             recomputes=tuple(self.recomputes[i] for i in recomputes),
             sequence_parallel=tuple(self.sequence_parallel[i] for i in sequence),
             cp_types=tuple(self.cp_types[i] for i in contexts),
@@ -215,6 +228,7 @@ class Candidates:
             micro_batch_size=self.micro_batches[micro_batch],
             zero=self.zeros[zero],
             shard=self.shards[zero] if self.shards else 0,
+            reshard=self.reshards[zero] if self.reshards else RESHARDS[0],
             sequence_parallel=self.sequence_parallel[sequence],
             cp_type=self.cp_types[context],
             offload=self.offloads[offload],
@@ -247,11 +261,13 @@ def candidates(
     experts: int = 1,
     offloads: Sequence[str] = OFFLOADS[:1],
     shards: Sequence[int] = (),
+    reshards: Sequence[str] = (),
 ) -> Candidates:
     """What is worth trying for a model of so many layers and a batch of so many sequences of that length, with these schedules.
 
     `experts` counts the routed experts of a layer, which expert-parallel degrees divide; `shards` are sizes of groups that share
-    the weights while other groups have copies (HSDP).
+    the weights while other groups have copies (HSDP). `reshards` are what to try of how long FSDP keeps gathered weights, beside
+    what the recipe has.
     """
     micro_batches = tuple(
         size for size in _powers_of_two(min(MOST_MICRO_BATCH, global_batch)) if global_batch % size == 0
@@ -269,13 +285,15 @@ def candidates(
         for v in ((2,) if schedule in CHUNKED else (1,))
         for split in _unequal(layers, v)
     ]
+    kept = [(shard, reshard) for shard in (0, *shards) for reshard in reshards]
     most_cp = max(1, min(MOST_CP, sequence_length // LEAST_TOKENS))
     return Candidates(
         micro_batches,
         tuple((schedule, v) for schedule, v, _ in rows),
         stages=tuple(said for *_, said in rows) if any(said != USUAL for *_, said in rows) else (),
-        zeros=(*ZEROS, *(ZEROS[-1] for _ in shards)),
-        shards=(*(0 for _ in ZEROS), *shards),
+        zeros=(*ZEROS, *(ZEROS[-1] for _ in (*shards, *kept))),
+        shards=(*(0 for _ in ZEROS), *shards, *(shard for shard, _ in kept)),
+        reshards=(*(RESHARDS[0] for _ in (*ZEROS, *shards)), *(reshard for _, reshard in kept)) if kept else (),
         recomputes=tuple(recomputes),
         cp_types=SEARCHED_CONTEXTS if most_cp > 1 else CONTEXTS[:1],
         most_cp=most_cp,
@@ -305,7 +323,13 @@ def _unequal(layers: int, chunks: int) -> Iterator[Stages]:
 
 def with_host(layout: Layout) -> Candidates:
     """The layout with each thing that a host can keep in its memory, and each stage of ZeRO."""
-    return replace(only(layout), zeros=ZEROS, shards=(layout.shard,) * len(ZEROS), offloads=OFFLOADS)
+    return replace(
+        only(layout),
+        zeros=ZEROS,
+        shards=(layout.shard,) * len(ZEROS),
+        reshards=(*(RESHARDS[0] for _ in ZEROS[:-1]), layout.reshard),
+        offloads=OFFLOADS,
+    )
 
 
 def only(layout: Layout) -> Candidates:
@@ -315,6 +339,7 @@ def only(layout: Layout) -> Candidates:
         schedules=((layout.schedule, layout.virtual_stages),),
         zeros=(layout.zero,),
         shards=(layout.shard,),
+        reshards=(layout.reshard,),
         recomputes=(layout.recompute,),
         sequence_parallel=(layout.sequence_parallel,),
         stages=(Stages.of(layout),),

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from costmodel.errors import InputError, nearest
 from costmodel.generated import labels
 
-SCHEDULES, RECOMPUTE, CONTEXTS, OFFLOADS = (
-    labels.CHOICES[name] for name in ("schedule", "recompute", "cp_type", "offload")
+SCHEDULES, RECOMPUTE, CONTEXTS, OFFLOADS, RESHARDS = (
+    labels.CHOICES[name] for name in ("schedule", "recompute", "cp_type", "offload", "reshard")
 )
 OVERLAPS, DISPATCH = (labels.CHOICES[name] for name in ("ep_overlap", "dispatch_by"))
 DRIVES = "/nvme"
@@ -36,6 +36,7 @@ KEYS = {
     "mbs": "sequences of a micro-batch (default 1)",
     "zero": "0 DDP, 1 optimizer states shared, 2 gradients too, 3 weights too, as FSDP (default 1, or 0 when dp and cp are 1)",
     "shard": "ranks that share what zero shares, copied to other groups as HSDP does (default all of dp x cp)",
+    "reshard": "after what zero=3 gives up gathered weights: forward (of the layer), backward (as SHARD_GRAD_OP), step, or default (the recipe's: step in torchtitan with pp over 1, else forward)",
     "sp": "Megatron sequence parallelism, 1 or 0 (default 1 when tp is over 1)",
     "cp_type": "ring (zig-zag), ring-contiguous, all-gather, ulysses or usp, where cp is over 1 (default ring)",
     "recompute": "none, norms, mlp-product, light (these two), attention, selective (every second product) or full; full/4 in one of 4 layers (default none)",
@@ -82,6 +83,8 @@ class Layout:
     dispatch: str = DISPATCH[-1]
     shard: int = 0
     """0: all ranks with the same weights, which the text leaves out."""
+    reshard: str = RESHARDS[0]
+    """After what gathered weights are given up; default, as the recipe has it, which the text leaves out."""
 
     def __str__(self) -> str:
         return f"{self.without_placement} placement={self.placement}"
@@ -92,6 +95,7 @@ class Layout:
         group = f" group={self.group}" if self.group else ""
         ends = "".join(f" {key}={value}" for key in ("first", "last", "p2p") if (value := getattr(self, key)))
         shard = f" shard={self.shard}" if self.shard else ""
+        shard += f" reshard={self.reshard}" if self.reshard != RESHARDS[0] else ""
         context = f" cp={self.cp} cp_type={self.cp_type}" if self.cp > 1 or self.cp_type != CONTEXTS[0] else ""
         offload = f" offload={self.offload}" if self.offload != OFFLOADS[0] else ""
         return (
@@ -177,6 +181,7 @@ def parse_layout(text: str, chips: int, placement: str = "", *, experts: bool = 
         virtual_stages=chunks,
         micro_batch_size=_degree(given, "mbs", 1),
         shard=_degree(given, "shard", 0),
+        reshard=_word(given, "reshard", RESHARDS, RESHARDS[0]),
         zero=int(_word(given, "zero", ("0", "1", "2", "3"), "1" if dp * cp > 1 else "0")),
         sequence_parallel=_word(given, "sp", ("0", "1"), "1" if tp > 1 else "0") == "1",
         recompute=_recompute(given),

@@ -45,7 +45,10 @@ def nearest_legal(grid: Grid, wanted: Layout) -> Layout | None:
             abs(log2(v / wanted.virtual_stages)) + (schedule != wanted.schedule) + (said != Stages.of(wanted)) / 2
             for schedule, v, said in choices.rows
         ],
-        [(zero != wanted.zero) + (shard != wanted.shard) / 2 for zero, shard in choices.sharing],
+        [
+            (zero != wanted.zero) + (shard != wanted.shard) / 2 + (reshard != wanted.reshard) / 4
+            for zero, shard, reshard in choices.sharing
+        ],
         [float(recompute != wanted.recompute) for recompute in choices.recomputes],
         [float(on != wanted.sequence_parallel) for on in choices.sequence_parallel],
         [float(kind != wanted.cp_type) for kind in choices.cp_types],
@@ -101,7 +104,7 @@ def changes_that_fit(grid: Grid, wanted: Layout, most: int) -> list[Change]:
         _along(
             [found != (wanted.schedule, wanted.virtual_stages, Stages.of(wanted)) for found in choices.rows], 1, axes
         ),
-        _along([shared != (wanted.zero, wanted.shard) for shared in choices.sharing], 2, axes),
+        _along([shared != (wanted.zero, wanted.shard, wanted.reshard) for shared in choices.sharing], 2, axes),
         _along([recompute != wanted.recompute for recompute in choices.recomputes], 3, axes),
         split,
         _along([offload != wanted.offload for offload in choices.offloads], 6, axes),

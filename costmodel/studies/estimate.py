@@ -187,6 +187,7 @@ class Estimate:
             "micro_batch_size": self.layout.micro_batch_size,
             "zero": self.layout.zero,
             "shard": self.layout.shard,
+            "reshard": self.layout.reshard,
             "sequence_parallel": int(self.layout.sequence_parallel),
             "cp_type": self.layout.cp_type,
             "recompute": self.layout.recompute,

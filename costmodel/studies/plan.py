@@ -12,7 +12,7 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
-from costmodel.search.candidates import OFFLOADS_TO
+from costmodel.search.candidates import OFFLOADS_TO, RESHARDS_TO
 from costmodel.search.grid import Grid, search
 from costmodel.search.host import check_host
 from costmodel.search.layout import OFFLOADS, Layout
@@ -214,6 +214,7 @@ def plan(
     multi_token_prediction: int = 0,
     placement: str = BEST,
     offload: str | None = None,
+    reshard: str | None = None,
     top: int = 5,
     catalog: Catalog | Path | None = None,
     progress: Callable[[float], None] = lambda _: None,
@@ -222,7 +223,8 @@ def plan(
 
     `placement` keeps to those that a framework of that name reaches, an order, or the one written out. `offload` lets hosts keep
     states, weights or activations in their memory (`host`), states on their drives too (`nvme`); nothing without it.
-    `progress` is told the share of the search that is done. Raises InputError, with the nearest valid choice, for anything
+    `reshard` lets FSDP keep gathered weights to the backward pass (`backward`), or to the end of the step too (`step`); without it as
+    the recipe has it. `progress` is told the share of the search that is done. Raises InputError, with the nearest valid choice, for anything
     that cannot be used, and when no layout at all is legal.
     """
     if not 1 <= top <= MOST_SHOWN:
@@ -244,11 +246,20 @@ def plan(
         loss_chunks=loss_chunks,
         multi_token_prediction=multi_token_prediction,
     )
-    question = replace(question, placement=placement, offloads=_offloads(machine, offload))
+    question = replace(question, placement=placement, offloads=_offloads(machine, offload), reshards=_reshards(reshard))
     start = perf_counter()
     grid = searched(question, opened, progress)
     seconds = perf_counter() - start
     return _answer(grid, question, opened, top, seconds)
+
+
+def _reshards(latest: str | None) -> tuple[str, ...]:
+    """What is tried of how long FSDP keeps gathered weights, beside what the recipe has."""
+    if latest is None:
+        return ()
+    if latest not in RESHARDS_TO:
+        raise InputError.unknown("moment to reshard at", latest, RESHARDS_TO)
+    return RESHARDS_TO[latest]
 
 
 def _offloads(machine: Machine, where: str | None) -> tuple[str, ...]:

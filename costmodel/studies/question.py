@@ -35,6 +35,8 @@ class Question:
     notes: tuple[str, ...]
     offloads: tuple[str, ...] = OFFLOADS[:1]
     """What a search lets hosts keep."""
+    reshards: tuple[str, ...] = ()
+    """What a search tries of how long FSDP keeps gathered weights, beside what the recipe has."""
     placement: str = BEST
     """Which placements a search tries: all, or what a framework, an order or a placement reaches."""
 
@@ -182,6 +184,7 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
             experts=settled.routed_experts,
             offloads=question.offloads,
             shards=settled.shards,
+            reshards=question.reshards,
         )
         grids.append(search(settled, catalog, tried, progress, placement=question.placement))
         if grids[-1].legal.any():

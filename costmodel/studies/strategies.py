@@ -29,7 +29,7 @@ def _zero(grid: Grid, stages: tuple[int, ...], *, in_groups: bool = False) -> Ma
     """Where a layout shares as one of these ZeRO stages does, over all ranks or in groups of them: along the axis of sharding."""
     import numpy as np
 
-    of_axis = np.array([zero in stages and bool(shard) == in_groups for zero, shard in grid.candidates.sharing])
+    of_axis = np.array([zero in stages and bool(shard) == in_groups for zero, shard, _ in grid.candidates.sharing])
     shape = [1] * (len(grid.candidates.shape) + 1)
     shape[2] = len(of_axis)
     return of_axis.reshape(shape)

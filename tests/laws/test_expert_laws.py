@@ -217,3 +217,33 @@ def test_a_rank_with_all_experts_is_never_busier_than_the_mean():
     spread = case.laid(ep=4)
     most = spread.on(routing=ExpertRouting(imbalance=1000))()
     assert most["busiest"] == 4
+
+
+@pytest.mark.parametrize("ends", ["", "first=5 last=3", "first=3 last=5", "first=2 last=6"])
+def test_the_slowest_stage_is_one_stage(ends):
+    """Gradients and optimizer of each stage, dense weights and experts of its own, worked out one by one: the largest counts."""
+    model = mixture(64, 8, 1024, first_layer=3, layers=16, vocabulary=200_000)
+    found = on(model, "dgx-h100:64", f"pp=4 ep=8 zero=1 {ends}", 1024, 512)()
+    assert found["legal"] == 1
+    stages = [*zip(found["stage_parameters"], found["stage_experts"], strict=True)]
+    for whole, routed, counted in (
+        ("scattered_of_stage_reduce_scatter", "scattered_experts_of_stage_reduce_scatter", "sync_one_reduction"),
+        ("weights_of_stage_all_gather", "experts_of_stage_all_gather", "sync_weight"),
+    ):
+        dense, experts = found[whole] / found["heaviest_stage"], found[routed] / found["heaviest_experts"]
+        slowest = max(d * dense + e * experts for d, e in stages)
+        assert found[counted] / found["dp_wire_factor"] == pytest.approx(slowest)
+        assert slowest <= (found[whole] + found[routed]) * (1 + EXACT)
+        assert slowest >= max(found[whole], found[routed]) * (1 - EXACT)
+    shards = found["optimizer_shards"], found["expert_optimizer_shards"]
+    assert found["owned_parameters"] == pytest.approx(max(d / shards[0] + e / shards[1] for d, e in stages))
+
+
+def test_the_first_stage_of_deepseek_v3_has_the_embedding_and_the_middle_ones_the_experts():
+    """Three dense layers and the embedding first: 2.9e9 dense weights and a quarter of the experts that the others have."""
+    found = on("deepseek-v3", "dgx-h100:2048", "pp=16 ep=64 zero=1 first=4 last=1", 4096, 16384)()
+    dense, experts = found["scattered_of_stage_reduce_scatter"], found["scattered_experts_of_stage_reduce_scatter"]
+    middle = found["stage_parameters"][1] / found["stage_parameters"][0] * dense + experts
+    assert found["stage_experts"][0] == found["stage_experts"][1] / 4
+    assert found["sync_one_reduction"] == pytest.approx(found["dp_wire_factor"] * middle)
+    assert middle < 0.7 * (dense + experts)

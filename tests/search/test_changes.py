@@ -45,7 +45,7 @@ def test_no_fewer_changes_fit_and_none_of_that_kind_is_faster(words):
     assert times == sorted(times)
     tried = found.candidates
     for recompute in tried.recomputes:
-        for zero, shard in tried.sharing:
+        for zero, shard, _ in tried.sharing:
             for size in tried.micro_batches:
                 other = replace(wanted, recompute=recompute, zero=zero, shard=shard, micro_batch_size=size)
                 values = evaluate(found.workload, other, CATALOG)

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from costmodel.errors import InputError
-from costmodel.search.layout import CONTEXTS, KEYS, OFFLOADS, RECOMPUTE, SCHEDULES, Layout, parse_layout
+from costmodel.search.layout import CONTEXTS, KEYS, OFFLOADS, RECOMPUTE, RESHARDS, SCHEDULES, Layout, parse_layout
 
 degrees = st.integers(1, 64)
 layouts = st.builds(
@@ -20,6 +20,7 @@ layouts = st.builds(
     virtual_stages=degrees,
     micro_batch_size=degrees,
     zero=st.integers(0, 3),
+    reshard=st.sampled_from(RESHARDS),
     sequence_parallel=st.booleans(),
     recompute=st.sampled_from((*RECOMPUTE, "full/2", "light/16")),
     schedule=st.sampled_from(SCHEDULES),
@@ -134,7 +135,7 @@ def test_a_remedy_for_degrees_that_do_not_multiply_out_does(chips, tp, cp, pp, d
         assert tp * cp * pp * dp == chips
 
 
-EVERY = "cp=2 ep=2 ep_overlap=shared dispatch=rank group=2 shard=2 first=3 last=2 p2p=overlap offload=optimizer/nvme"
+EVERY = "cp=2 ep=2 ep_overlap=shared dispatch=rank group=2 shard=2 reshard=backward first=3 last=2 p2p=overlap offload=optimizer/nvme"
 
 
 def test_every_key_is_described():

@@ -1,13 +1,68 @@
 """Data parallelism: DDP, ZeRO-1, ZeRO-2 and ZeRO-3 (FSDP): what is exchanged, when, and what shows of it."""
 
-from costmodel.equations.axes import SCHEDULE, SHARDING
-from costmodel.symbolic import Chapter, count, equation, given, seconds, select, smallest
+from costmodel.equations.axes import RESHARD, SCHEDULE, SHARDING
+from costmodel.symbolic import Chapter, choice, choose, count, equation, given, seconds, select, smallest
+
+FSDP2 = "PyTorch FSDP2: reshard_after_forward, set_reshard_after_backward, set_requires_gradient_sync"
+
+
+class Resharding(Chapter):
+    """How long FSDP keeps what it gathered: to the end of a layer's forward pass, of its backward pass, or of the step.
+
+    What is kept to the end of a step is gathered once a step, and its gradients are scattered once, whole until then.
+    """
+
+    pp = given(count, "pipeline stages")
+    micro_batches = given(count, "micro-batches of a step (m)")
+    weights_sharded = given(count, "1 when the weights are shared", SHARDING, owner="layout")
+    reshard = choice(RESHARD, "after what FSDP gives up the weights that it gathered", SHARDING)
+    fsdp_keeps_stage = given(
+        count,
+        "1 where FSDP in a pipeline keeps the gathered weights and whole gradients of a stage",
+        owner="assumption",
+    )
+
+    fsdp_tables_apart = given(
+        count,
+        "1 where FSDP shards the embedding, and the head with the final norm, as groups of their own",
+        owner="assumption",
+    )
+
+    by_framework = equation(
+        count, fsdp_keeps_stage * select(pp > 1, 1, 0), "1 where the framework keeps them to the end of a step"
+    )
+    kept_to_backward = equation(
+        count,
+        select(
+            weights_sharded > 0, choose(reshard, {"default": by_framework, "forward": 0, "backward": 1, "step": 1}), 0
+        ),
+        "1 where the backward pass finds them gathered",
+        source=FSDP2,
+    )
+    kept_to_end = equation(
+        count,
+        select(
+            weights_sharded > 0, choose(reshard, {"default": by_framework, "forward": 0, "backward": 0, "step": 1}), 0
+        ),
+        "1 where the next micro-batch does",
+        source=FSDP2,
+    )
+    backward_gathers = equation(count, 1 - kept_to_backward, "gathers of a layer for its backward pass")
+    embedding_gathers = equation(
+        count,
+        1 + fsdp_tables_apart * backward_gathers,
+        "gathers of the embedding: a group of its own is given up after its forward pass, as a layer is",
+        source="pytorch/torchtitan pull request 1094",
+    )
+    served = equation(
+        count, select(kept_to_end > 0, micro_batches, 1), "micro-batches that one gather and one scatter serve"
+    )
 
 
 class FullySharded(Chapter):
     """ZeRO-3 (FSDP): a layer's weights are gathered before use, forward and backward, and its gradients scattered.
 
-    Gathers are prefetched behind the layer before, scatters behind the layer after.
+    The backward pass needs no gather where weights are kept. Gathers are prefetched behind the layer before, scatters behind the layer after.
     """
 
     dp = given(count, "data-parallel ranks")
@@ -18,28 +73,33 @@ class FullySharded(Chapter):
     backward_compute = given(seconds, "of a layer and micro-batch, its tensor-parallel communication included")
     wire_factor = given(count, "measured time of overlapped gathers over that of lone ones", owner="assumption")
     hidden_share = given(count, "share of the communication that hides behind compute", owner="assumption")
+    backward_gathers = given(count, "gathers of a layer for its backward pass")
+    served = given(count, "micro-batches that one gather and one scatter serve")
 
-    forward = equation(
-        seconds, select(weights_sharded > 0, wire_factor * gather_layer, 0), "of a layer and micro-batch, forward"
+    forward_once = equation(
+        seconds, select(weights_sharded > 0, wire_factor * gather_layer, 0), "of a layer, forward, each time"
     )
-    backward = equation(
+    backward_once = equation(
         seconds,
-        select(weights_sharded > 0, wire_factor * (gather_layer + scatter_layer), 0),
-        "of a layer and micro-batch, backward",
+        select(weights_sharded > 0, wire_factor * (backward_gathers * gather_layer + scatter_layer), 0),
+        "of a layer, backward, each time",
         source="Rajbhandari et al. 2020, section 7.2.2: 1.5 times the volume of an all-reduce",
     )
+    forward = equation(seconds, forward_once / served, "of a layer and micro-batch, forward")
+    backward = equation(seconds, backward_once / served, "of a layer and micro-batch, backward")
+    hidden_of_each = equation(count, hidden_share / served, "of what hides each time, the part of a micro-batch")
     exposed_forward = equation(
-        seconds, forward - hidden_share * smallest(forward, forward_compute), "what shows of it, forward"
+        seconds, forward - hidden_of_each * smallest(forward_once, forward_compute), "what shows of it, forward"
     )
     exposed_backward = equation(
-        seconds, backward - hidden_share * smallest(backward, backward_compute), "what shows of it, backward"
+        seconds, backward - hidden_of_each * smallest(backward_once, backward_compute), "what shows of it, backward"
     )
 
 
 class ShardedTables(Chapter):
     """ZeRO-3 (FSDP) of embedding and head: gathered once a micro-batch, as they stay until the backward pass, scattered once.
 
-    The embedding is used first and its gradient is complete last, when nothing is left to hide behind; the head has what the
+    Once a step where they are kept to its end. The embedding is used first and its gradient is complete last, when nothing is left to hide behind; the head has what the
     traffic of a layer leaves of its compute.
     """
 
@@ -52,29 +112,45 @@ class ShardedTables(Chapter):
     backward_left = given(seconds, "what a layer's own traffic leaves of its backward pass to hide behind")
     wire_factor = given(count, "measured time of overlapped gathers over that of lone ones", owner="assumption")
     hidden_share = given(count, "share of the communication that hides behind compute", owner="assumption")
+    embedding_gathers = given(count, "gathers of the embedding")
+    served = given(count, "micro-batches that one gather and one scatter serve")
 
+    embedding_again = equation(
+        seconds,
+        select(weights_sharded > 0, wire_factor * embedding_size * (embedding_gathers - 1) * gather_layer, 0),
+        "of the embedding for its backward pass, each time",
+        approximate="at the rate of a layer, and taken to hide behind the backward pass of the first layer",
+    )
     embedding = equation(
         seconds,
         select(weights_sharded > 0, wire_factor * embedding_size * (gather_layer + scatter_layer), 0),
-        "of the embedding and a micro-batch",
+        "of the embedding, each time",
         approximate="at the rate of a layer",
     )
     head_forward = equation(
         seconds,
         select(weights_sharded > 0, wire_factor * head_size * gather_layer, 0),
-        "of the head and a micro-batch, forward",
+        "of the head, forward, each time",
         approximate="at the rate of a layer",
     )
     head_backward = equation(
         seconds,
         select(weights_sharded > 0, wire_factor * head_size * scatter_layer, 0),
-        "of the head and a micro-batch, backward",
+        "of the head, backward, each time",
         approximate="at the rate of a layer",
     )
-    total = equation(seconds, embedding + head_forward + head_backward, "of a micro-batch, hidden or not")
+    total = equation(
+        seconds,
+        (embedding + embedding_again + head_forward + head_backward) / served,
+        "of a micro-batch, hidden or not",
+    )
+    hidden_of_each = equation(count, hidden_share / served, "of what hides each time, the part of a micro-batch")
+    unprefetched = equation(
+        seconds, total - hidden_of_each * embedding_again, "without what hides of the embedding's second gather"
+    )
     exposed = equation(
         seconds,
-        total - hidden_share * (smallest(head_forward, forward_left) + smallest(head_backward, backward_left)),
+        unprefetched - hidden_of_each * (smallest(head_forward, forward_left) + smallest(head_backward, backward_left)),
         "what shows of it",
     )
 

@@ -1,6 +1,6 @@
 """What a layout is, and what it makes of a model on one rank: tokens, weights, layers of a stage."""
 
-from costmodel.equations.axes import CONTEXT, MICRO_BATCH, RECOMPUTE, SCHEDULE, SEQUENCE, SHARDING, STAGE
+from costmodel.equations.axes import CONTEXT, MICRO_BATCH, RECOMPUTE, RESHARD, SCHEDULE, SEQUENCE, SHARDING, STAGE
 from costmodel.equations.parallelism.expert_grid import ExpertGrid
 from costmodel.equations.parallelism.multi_token_weights import ModuleWeights
 from costmodel.equations.parallelism.schedules import FOLDED, SCHEDULES, TWO_WAY, by_schedule
@@ -103,6 +103,7 @@ class Layout(Chapter):
         SHARDING,
         owner="layout",
     )
+    reshard = choice(RESHARD, "after what FSDP gives up the weights that it gathered", SHARDING)
     recompute = choice(RECOMPUTE.labels, "what of the forward pass is run again", RECOMPUTE)
     recompute_every = given(count, "layers of which one is recomputed so", RECOMPUTE, owner="layout")
     sequence_parallel = choice(SEQUENCE.labels, "Megatron sequence parallelism", SEQUENCE)
@@ -294,6 +295,17 @@ class Layout(Chapter):
         count,
         select(model.experts > 0, worst(stage_experts, STAGE), 0),
         "weights of routed experts on a rank of the stage with most",
+    )
+    dense_size = equation(
+        count, stage_parameters / heaviest_stage, "weights of a stage over those of the heaviest, routed experts apart"
+    )
+    most_expert_layers = equation(
+        count, worst(stage_expert_layers, STAGE), "layers with experts of the stage with most"
+    )
+    expert_size = equation(
+        count,
+        select(most_expert_layers > 0, stage_expert_layers / most_expert_layers, 0),
+        "weights of routed experts of a stage over those of the stage with most",
     )
     sharing_ranks = equation(
         count,

@@ -204,6 +204,15 @@ class Legality(Chapter):
         ),
         "a group that shares needs zero of 1 or more, and divides dp times cp",
     )
+    rule_resharding = equation(
+        count,
+        choose(
+            layout.reshard,
+            {"default": 1} | dict.fromkeys(("forward", "backward", "step"), holds(layout.weights_sharded > 0)),
+        ),
+        "reshard is said only with zero=3, where weights are gathered for use",
+        source="PyTorch FSDP2: reshard_after_forward",
+    )
     rule_experts = equation(
         count,
         select(layout.experts > 0, holds(divides(layout.ep, layout.experts)), holds(layout.ep * layout.etp <= 1)),
@@ -260,6 +269,7 @@ class Legality(Chapter):
             rule_context_type,
             rule_sharding,
             rule_sharing,
+            rule_resharding,
             rule_experts,
             rule_expert_features,
             rule_expert_grid,

@@ -70,6 +70,10 @@ class HostTraffic(Chapter):
     element_size = given(bytes_, "a weight or gradient as it is copied", owner="workload")
     layer_part = given(count, "a rank's part of the weights of a layer, as they are shared")
     owned = given(count, "weights that a rank updates")
+    embedding_part = given(count, "a rank's part of the weights of the embedding, where the stage with the head has it")
+    head_part = given(count, "a rank's part of the weights of head and final norm")
+    backward_gathers = given(count, "times that the weights of a layer come in for its backward pass")
+    served = given(count, "micro-batches that weights serve once they are in")
     kept_layer = given(bytes_, "activations that a layer keeps")
     scatters = given(count, "times that gradients are reduced in a step")
     forward_alone = given(seconds, "a layer, forward, without the host")
@@ -108,10 +112,12 @@ class HostTraffic(Chapter):
     layer_activations = equation(
         seconds, away.activations_away * kept_layer / host.per_chip, "a layer's activations out or back in"
     )
-    copied_forward = equation(seconds, layer_fetch + layer_activations, "copies of a layer and micro-batch, forward")
+    copied_forward = equation(
+        seconds, layer_fetch / served + layer_activations, "copies of a layer and micro-batch, forward"
+    )
     copied_backward = equation(
         seconds,
-        layer_fetch + layer_gradient + layer_activations,
+        (backward_gathers * layer_fetch + layer_gradient) / served + layer_activations,
         "copies of a layer and micro-batch, backward; what is run again uses the same weights",
         approximate=BOTH_WAYS,
     )
@@ -124,6 +130,38 @@ class HostTraffic(Chapter):
         seconds,
         away.layers_away * (copied_backward - host_hidden_share * smallest(copied_backward, backward_alone)),
         "what shows, backward",
+    )
+
+    # Embedding and head come in once, as they stay until the backward pass. The embedding is used first and its gradient is
+    # complete last, when nothing is left to hide behind; the head has what the copies of a layer leave of its passes.
+    embedding_copies = equation(
+        seconds,
+        away.weights_away * 2 * embedding_part * element_size / states_bandwidth,
+        "a rank's part of the embedding into the chip, and of its gradient out of it",
+        source=ZERO_INFINITY,
+    )
+    head_copy = equation(
+        seconds,
+        away.weights_away * head_part * element_size / states_bandwidth,
+        "a rank's part of the head into the chip, or of its gradient out of it",
+        source=ZERO_INFINITY,
+    )
+    table_copies = equation(
+        seconds, (embedding_copies + 2 * head_copy) / served, "of embedding and head and a micro-batch"
+    )
+    exposed_tables = equation(
+        seconds,
+        away.weights_away
+        * (
+            table_copies
+            - host_hidden_share
+            / served
+            * (
+                smallest(head_copy, largest(0, forward_alone - copied_forward))
+                + smallest(head_copy, largest(0, backward_alone - copied_backward))
+            )
+        ),
+        "what shows of them",
     )
 
     needed_forward = equation(

@@ -25,6 +25,9 @@ class Traffic(Chapter):
     optimizer_sharded = given(count, "1 when they share the optimizer states", owner="layout")
     gradients_sharded = given(count, "1 when they share the gradients", owner="layout")
     weights_sharded = given(count, "1 when they share the weights", owner="layout")
+    backward_gathers = given(count, "gathers of a layer's weights for its backward pass")
+    embedding_gathers = given(count, "gathers of the embedding")
+    served = given(count, "micro-batches that one gather and one scatter serve")
     repeated_tp = given(count, "times that recomputation repeats the tensor-parallel communication of a forward pass")
     repeated_cp = given(count, "times that it repeats the context-parallel communication")
     sequence_split = given(count, "ranks that share what lies between the products")
@@ -184,8 +187,9 @@ class Traffic(Chapter):
         bytes_,
         layer_passes
         * (other_shards * layer_parameters + other_expert_shards * layer_experts)
-        * (2 * element_size + gradient_wire_bytes),
-        "weights of every layer gathered forward and backward, gradients scattered",
+        * ((1 + backward_gathers) * element_size + gradient_wire_bytes)
+        / served,
+        "weights of every layer gathered forward, and backward unless they are kept, gradients scattered",
         source="Rajbhandari et al. 2020, section 7.2.2: 1.5 times the volume of an all-reduce",
     )
     tables_on_rank = equation(
@@ -195,8 +199,14 @@ class Traffic(Chapter):
     )
     fsdp_tables = equation(
         bytes_,
-        other_shards * micro_batches * tables_on_rank * (element_size + gradient_wire_bytes),
-        "embedding and head, which stay gathered between the passes",
+        other_shards
+        * micro_batches
+        / served
+        * (
+            tables_on_rank * (element_size + gradient_wire_bytes)
+            + select(pp > 1, 0, (embedding_gathers - 1) * embedding_on_rank * element_size)
+        ),
+        "embedding and head, which stay gathered between the passes, but for an embedding that is a group of its own",
         source="PyTorch FSDP2: one root group beside the blocks",
     )
     sent_fsdp = equation(

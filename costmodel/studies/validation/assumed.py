@@ -100,7 +100,7 @@ ASSUMED = (
     Assumption("vocabulary", "51,200 entries", "GPT-2's, padded"),
     Assumption(
         "states",
-        "those of the framework; of Moonlight, DeepSeek and Qwen3 with experts in Megatron-Bridge those of its precision-aware optimizer",
+        "those of the framework; of torchtitan on Blackwell those of its code of August 2025 on; of Moonlight, DeepSeek and Qwen3 with experts in Megatron-Bridge those of its precision-aware optimizer",
         "its recipes of these models say so, Moonlight's and DeepSeek's with moments in bf16",
     ),
 )
@@ -137,8 +137,11 @@ def recipe(run: PublishedRun, dtype: str) -> str | None:
     if name == "torchtitan-fsdp2" and "torchtitan" in framework:
         if (run.tp or 1) > 1:
             return "torchtitan-fsdp2-loss-parallel"
-        # The loss is compiled in code of 2025 on: nothing tells it in a row but chips that were not there before.
-        return "torchtitan-fsdp2-compiled" if re.search(r"h200|b[23]00", run.chip) else name
+        # Code of 2025 on compiles the loss, and from August 2025 on has groups of their own for embedding and head: nothing
+        # tells it in a row but chips that were not there before, H200 in June 2025 and Blackwell from that August on.
+        if re.search(r"b[23]00", run.chip):
+            return "torchtitan-fsdp2-2025-08"
+        return "torchtitan-fsdp2-compiled" if "h200" in run.chip else name
     return name
 
 

@@ -14,6 +14,8 @@ sync = compile_math(GradientSync.system)
 tables = compile_math(ShardedTables.system)
 seconds = st.fractions(0, 10, max_denominator=8)
 shares = st.fractions(0, 1, max_denominator=8)
+ROOT = {"wire_factor": 1, "embedding_gathers": 1, "served": Fraction(1)}
+"""Embedding and head in one group, which each micro-batch gathers."""
 ZERO = {
     0: {"optimizer_sharded": 0, "gradients_sharded": 0, "weights_sharded": 0},
     1: {"optimizer_sharded": 1, "gradients_sharded": 0, "weights_sharded": 0},
@@ -23,7 +25,14 @@ ZERO = {
 
 
 def fsdp(gather, scatter, forward, backward, **changes):
-    plain = {"dp": 8, "weights_sharded": 1, "wire_factor": 1, "hidden_share": 1}
+    plain = {
+        "dp": 8,
+        "weights_sharded": 1,
+        "wire_factor": 1,
+        "hidden_share": 1,
+        "backward_gathers": 1,
+        "served": Fraction(1),
+    }
     times = {"gather_layer": gather, "scatter_layer": scatter, "forward_compute": forward, "backward_compute": backward}
     return sharded(**plain | times | changes)
 
@@ -118,10 +127,10 @@ def test_zero_2_has_one_pass_of_a_chunk_for_each_of_its_reductions():
 def test_tables_of_fsdp_show_but_for_what_the_head_hides(gather, scatter, forward, backward, hidden):
     sizes = {"embedding_size": 2, "head_size": 3, "hidden_share": hidden}
     times = {"gather_layer": gather, "scatter_layer": scatter, "forward_left": forward, "backward_left": backward}
-    found = tables(weights_sharded=1, wire_factor=1, **sizes, **times)
+    found = tables(weights_sharded=1, **ROOT, **sizes, **times)
     assert found["total"] == 5 * (gather + scatter)
     assert found["total"] - found["exposed"] == hidden * (min(3 * gather, forward) + min(3 * scatter, backward))
-    assert tables(weights_sharded=0, wire_factor=1, **sizes, **times)["total"] == 0
+    assert tables(weights_sharded=0, **ROOT, **sizes, **times)["total"] == 0
 
 
 @given(seconds, seconds, st.integers(1, 20))
@@ -129,7 +138,7 @@ def test_where_gathers_are_slower_than_layers_all_compute_hides_traffic_once(gat
     """Embedding, layers and a head like a layer, forward, executed: layers whose own traffic fills them hide nothing of the head's."""
     if gather < compute:
         gather, compute = compute, gather
-    sizes = {"embedding_size": 1, "head_size": 1, "weights_sharded": 1, "wire_factor": 1, "hidden_share": 1}
+    sizes = {"embedding_size": 1, "head_size": 1, "weights_sharded": 1, "hidden_share": 1, **ROOT}
     left = {"forward_left": max(0, compute - gather), "backward_left": 0}
     shown = tables(gather_layer=gather, scatter_layer=0, **sizes, **left)["exposed"]
     layer = fsdp(gather, Fraction(0), compute, Fraction(1))["exposed_forward"]

@@ -91,6 +91,7 @@ BROKEN = {
     "rule_context_heads": (decoder(heads=20, kv_heads=4), "cp=8 cp_type=ulysses"),
     "rule_context_type": (decoder(), "cp_type=ulysses"),
     "rule_sharing": (decoder(), "zero=3 shard=3"),
+    "rule_resharding": (decoder(), "zero=2 reshard=backward"),
     "rule_experts": (mixture(), "ep=16"),
     "rule_expert_features": (mixture(), "etp=64"),
     "rule_expert_grid": (mixture(experts=96), "ep=3"),

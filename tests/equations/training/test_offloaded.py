@@ -152,3 +152,39 @@ def test_32_5_billion_weights_need_780_gigabytes_of_a_host():
     found = found(weight_bytes=2, gradient_bytes=2, optimizer_bytes=12)
     assert found["host_used"] == pytest.approx(780e9, rel=0.01)
     assert 700e9 < found["host_used"] < 880e9
+
+
+@pytest.mark.parametrize(("layout", "shards"), [("zero=3", 8), ("tp=8 dp=1 zero=0", 1)])
+def test_embedding_and_head_come_in_once_and_their_gradients_go_out(layout, shards):
+    """128,256 x 4096 weights each, two bytes a weight over PCIe: the embedding shows, in and out, the head hides if it can."""
+    case = big(f"{layout} offload=optimizer+weights recompute=full")
+    found, m = case(), case()["micro_batches"]
+    of_embedding = 2 * found["embedding_on_rank"] / shards / found["offload_link_bandwidth"]
+    assert found["host_embedding_copies"] == pytest.approx(2 * of_embedding)
+    assert found["host_table_copies"] == pytest.approx(4 * of_embedding, rel=1e-4)  # the final norm goes with the head
+    shown = case(host_hidden_share=0)
+    copies = found["host_copied_forward"] + found["host_copied_backward"]
+    assert shown["time_offload"] == pytest.approx(
+        m * (32 * copies + found["host_table_copies"]) + shown["host_exposed_update"]
+    )
+    wide = case(host_hidden_share=1, offload_link_rate=1e15, dram_bandwidth=1e17)
+    assert wide["host_exposed_tables"] == pytest.approx(wide["host_embedding_copies"])
+
+
+def test_the_head_hides_behind_what_the_copies_of_a_layer_leave():
+    case = big("zero=3 offload=optimizer+weights recompute=full")
+    slow = case(offload_link_rate=case.inputs["offload_link_rate"] / 1000)
+    assert slow["host_copied_forward"] > slow["forward_alone"]
+    assert slow["host_exposed_tables"] == slow["host_table_copies"]
+
+
+def test_tables_stay_on_the_chip_with_the_weights():
+    for offload in ("none", "optimizer", "activations", "optimizer+activations"):
+        found = big(f"zero=3 offload={offload} recompute=full")()
+        assert found["host_table_copies"] == found["host_exposed_tables"] == 0
+
+
+def test_in_a_pipeline_the_last_stage_fetches_its_head():
+    one, two = (big(f"pp={pp} zero=3 offload=optimizer+weights recompute=full")() for pp in (1, 2))
+    assert two["host_embedding_copies"] == 0 < one["host_embedding_copies"]
+    assert two["host_head_copy"] == pytest.approx(2 * one["host_head_copy"])  # among half as many ranks
