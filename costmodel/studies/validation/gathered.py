@@ -77,7 +77,9 @@ def _maker(shared: tuple[object, ...]) -> Callable[..., Outcome]:
     known: dict[str, Any] = dict(zip(_SHARED, shared, strict=True))
     kind, quantity = known.pop("kind"), known.pop("quantity")
 
-    def made(name: str, measured: float | None, *rest: float | None) -> Outcome:
-        return Outcome(kind, name, quantity, measured, *rest, **known)
+    def made(
+        name: str, measured: float | None, predicted: float | None, low: float | None, high: float | None
+    ) -> Outcome:
+        return Outcome(kind, name, quantity, measured, predicted, low, high, **known)
 
     return made

@@ -159,7 +159,7 @@ def _filters(table: Measured) -> list[tuple[str, str, str | int]]:
     if table.kind == "matmul":
         return [("gemm_dtype", "==", MATMUL_OF[table.precision][1])]
     if table.kind == "experts":
-        even = [("moe_ep_size", "==", 1), ("distribution", "==", "balanced")]
+        even: list[tuple[str, str, str | int]] = [("moe_ep_size", "==", 1), ("distribution", "==", "balanced")]
         return [*even, ("moe_dtype", "==", EXPERTS_OF[table.precision])]
     if table.kind == "cast":
         return [("quant_dtype", "==", "fp8")]
