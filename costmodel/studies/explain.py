@@ -135,7 +135,7 @@ def explain(
         if missing:
             more = f"{', '.join(missing[:8])}{' and others' if len(missing) > 8 else ''}"
             raise InputError(f"{subject}.{name} also needs {more}: --set them too, or name {_NAMED[subject]}")
-    point = _point(system, looped, name, inputs, only)
+    point = _point(system, looped, name, inputs, only, values or {})
     title = f"{subject}.{name} of {said}"
     try:
         told = tree(point, name, 2 if depth is None else depth, rows)
@@ -332,9 +332,14 @@ def _element_bytes(dtype: str) -> float:
 
 
 def _point(
-    system: EquationSystem, looped: Sequence[Axis], name: str, inputs: Mapping[str, Any], only: Sequence[str]
+    system: EquationSystem,
+    looped: Sequence[Axis],
+    name: str,
+    inputs: Mapping[str, Any],
+    only: Sequence[str],
+    values: Mapping[str, float | str],
 ) -> Point:
-    """The values of a quantity, of all that it needs and of what is to be kept."""
+    """The values of a quantity, of all that it needs and of what is to be kept; `values` are those of the inputs that were set."""
     from costmodel.runtime import call
     from costmodel.symbolic import compile_math
     from costmodel.symbolic.point import Point
@@ -342,6 +347,11 @@ def _point(
     kept = [_named(system, text) for text in only]
     try:
         return Point(system, call(compile_math(system, [name, *kept], looped=looped), inputs), looped)
+    except ZeroDivisionError:
+        zero = ", ".join(f"--set {text}={values[text]}" for text in values if inputs[text.strip().replace("-", "_")] == 0)
+        why = "the equations divide by it, or by what follows from it; give a number above 0"
+        told = f"{zero}: {why}" if zero else "these numbers: one that the equations divide by is 0"
+        raise InputError(f"{name} cannot be worked out with {told}") from None
     except ArithmeticError as error:
         raise InputError(f"{name} cannot be worked out with these numbers: {error}") from None
 
