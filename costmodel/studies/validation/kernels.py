@@ -42,11 +42,14 @@ COLUMNS: dict[str, dict[str, str]] = {
         "expert_ffn_size": "expert_ffn_size",
         "experts": "experts",
         "experts_per_token": "chosen",
+        "gated": "gated",
     },
     "cast": {"rows": "rows", "features": "columns"},
 }
-MAY_BE_ZERO = frozenset({"context_tokens", "causal"})
+MAY_BE_ZERO = frozenset({"context_tokens", "causal", "gated"})
 """Columns of a shape in which 0 means none of it."""
+USUAL = {"gated": "1"}
+"""What a column is where a table does not have it."""
 FAMILY = {"forward-backward": "backward", "cast": "stream"}
 """The family of constants of a kind, where it is called otherwise."""
 
@@ -172,7 +175,7 @@ def _known(chip: str, kind: str, precision: str, implementation: str, *, catalog
 
 def _count(row: Row, column: str, least: int) -> float:
     """A number from `least` to what the command takes."""
-    text = row.text(column)
+    text = row.text(column) or USUAL.get(column, "")
     try:
         value = float(text)
     except ValueError:
