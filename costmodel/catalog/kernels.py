@@ -66,6 +66,7 @@ FAMILIES: dict[str, dict[str, tuple[str, float, float]]] = {
         "activation_share": _SHARE,
         "start": _START,
         "expert_start": _TIME,
+        "listing_time": _TIME,
         "cached_speedup": _SPEEDUP,
         **_INTERVAL,
     },

@@ -46,6 +46,9 @@ class ExpertBlock(Chapter):
     )
     start = given(seconds, "of all kernels of the block", owner="chip")
     expert_start = given(seconds, "of an active expert, beside its work, on one unit", owner="chip")
+    listing_time = given(
+        seconds, "of each expert, active or not: counting its rows, its place in the grouped products", owner="chip"
+    )
     cache_capacity = given(bytes_, "of the last-level cache", owner="chip")
     cached_speedup = given(count, "rate of weights in the last-level cache over those from memory", owner="chip")
     cache_reach = given(
@@ -102,7 +105,11 @@ class ExpertBlock(Chapter):
         weight_bytes * cached_slowness(cached, cached_speedup) / (memory_share * memory_bandwidth),
         "weights through memory",
     )
-    experts_time = equation(seconds, active * expert_start / units, "starting the experts, spread over the units")
+    experts_time = equation(
+        seconds,
+        experts * listing_time + active * expert_start / units,
+        "listing all experts one after the other, and starting those that are active, spread over the units",
+    )
     overlapped_time = equation(
         seconds, overlapped(compute_time, weight_time), "products and the stream of weights, overlapped"
     )
