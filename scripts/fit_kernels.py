@@ -99,7 +99,7 @@ FREE: dict[str, dict[str, Search]] = {
 }
 FREE["backward"] = {name: FREE["prefill"][name] for name in ("peak_share", "exponential_rate", "start")}
 FURTHER: dict[str, list[dict[str, Search]]] = {
-    "matmul": [{"wave_fill": SMALL, "whole_waves": Search(0.1, 1e-3, 1.0, "share")}, {"cached_speedup": SPEED}],
+    "matmul": [{"cast_row_time": SMALL}, {"wave_fill": SMALL, "whole_waves": Search(0.1, 1e-3, 1.0, "share")}, {"cached_speedup": SPEED}],
     "prefill": [{"row_start": SMALL}],
     "decode": [{"cached_speedup": SPEED}],
     "experts": [
@@ -118,6 +118,7 @@ NEUTRAL = {
     "expert_start": (0.0, "us"),
     "listing_time": (0.0, "us"),
     "cast_share": (1.0, "share"),
+    "cast_row_time": (0.0, "us"),
     "memory_share": (0.8, "share"),
     "block_tokens": (128.0, "count"),
 }
@@ -256,6 +257,8 @@ def fit(group: Group) -> dict[str, tuple[float, str]]:
             else:
                 held["block_tokens"] = BLOCKS[0]
     for more in FURTHER[family]:
+        if "cast_row_time" in more and group.fixed["cast_size"] == 0:
+            continue
         larger = {**free, **more}
         tried, value = minimise(loss, larger, {**{name: search.start for name, search in more.items()}, **found})
         if value < best * min(SURER.get(name, GAIN) for name in more):

@@ -32,6 +32,7 @@ FAMILIES: dict[str, dict[str, tuple[str, float, float]]] = {
         "whole_waves": _PART,
         "cached_speedup": _SPEEDUP,
         "cast_share": _SHARE,
+        "cast_row_time": _TIME,
         **_INTERVAL,
     },
     "prefill": {
