@@ -45,6 +45,8 @@ GAIN = 0.98
 """A further constant is kept where it lowers the mean error to this share or less."""
 SURER = {"listing_time": 0.9}
 """The same of a constant that can stand in for another, as what every expert takes can for what a block of experts takes."""
+CAST_BY_ROWS = ("matmul-fp8", "matmul-fp8-block")
+"""Products whose casts find scales along a row; those to four bits have a scale for sixteen elements, and blocks that go over all rows."""
 DIGITS = 3
 OUTSIDE = {"decode": 0.055}
 USUALLY_OUTSIDE = 0.08
@@ -257,7 +259,7 @@ def fit(group: Group) -> dict[str, tuple[float, str]]:
             else:
                 held["block_tokens"] = BLOCKS[0]
     for more in FURTHER[family]:
-        if "cast_row_time" in more and group.fixed["cast_size"] == 0:
+        if "cast_row_time" in more and group.name not in CAST_BY_ROWS:
             continue
         larger = {**free, **more}
         tried, value = minimise(loss, larger, {**{name: search.start for name, search in more.items()}, **found})
