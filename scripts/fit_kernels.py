@@ -101,7 +101,11 @@ FREE: dict[str, dict[str, Search]] = {
 }
 FREE["backward"] = {name: FREE["prefill"][name] for name in ("peak_share", "exponential_rate", "start")}
 FURTHER: dict[str, list[dict[str, Search]]] = {
-    "matmul": [{"cast_row_time": SMALL}, {"wave_fill": SMALL, "whole_waves": Search(0.1, 1e-3, 1.0, "share")}, {"cached_speedup": SPEED}],
+    "matmul": [
+        {"cast_row_time": SMALL},
+        {"wave_fill": SMALL, "whole_waves": Search(0.1, 1e-3, 1.0, "share")},
+        {"cached_speedup": SPEED},
+    ],
     "prefill": [{"row_start": SMALL}],
     "decode": [{"cached_speedup": SPEED}],
     "experts": [

@@ -348,7 +348,9 @@ def _point(
     try:
         return Point(system, call(compile_math(system, [name, *kept], looped=looped), inputs), looped)
     except ZeroDivisionError:
-        zero = ", ".join(f"--set {text}={values[text]}" for text in values if inputs[text.strip().replace("-", "_")] == 0)
+        zero = ", ".join(
+            f"--set {text}={values[text]}" for text in values if inputs[text.strip().replace("-", "_")] == 0
+        )
         why = "the equations divide by it, or by what follows from it; give a number above 0"
         told = f"{zero}: {why}" if zero else "these numbers: one that the equations divide by is 0"
         raise InputError(f"{name} cannot be worked out with {told}") from None

@@ -182,9 +182,7 @@ class Gemm(Chapter):
         seconds,
         select(
             cast_size > 0,
-            largest(
-                groups * M * K * cast_size / (cast_share * memory_bandwidth), groups * M * cast_row_time / units
-            ),
+            largest(groups * M * K * cast_size / (cast_share * memory_bandwidth), groups * M * cast_row_time / units),
             0,
         ),
         "casting the activations, a kernel of its own before the product, its launch counted in the start: by the bytes, or, where a "
