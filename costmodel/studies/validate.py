@@ -28,7 +28,7 @@ RANKING_NOTES = (
 MOST_REASONS = 4
 """Reasons told for rows that are not predicted."""
 ERROR = "error: predicted over measured, less one; bias: its median with its sign"
-OF_KINDS = ("kind", "n", "median", "90th\npercentile", "bias", "predicted,\nnot counted", "not\npredicted")
+OF_KINDS = ("kind", "n", "median", "90th\npercentile", "bias", "not\ncounted", "not\npredicted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class ValidateAnswer:
     by: str | None
     each_row: bool
     all_rows: bool
+    whole: bool = False
 
     @property
     def exit_code(self) -> int:
@@ -92,9 +93,9 @@ class ValidateAnswer:
 
     def _kind(self, kind: str) -> tuple[Scalar, ...]:
         every, *_ = self.summaries(kind)
-        predicted = sum(one.error is not None for one in self.outcomes[kind])
+        skipped = sum(bool(one.skipped) for one in self.outcomes[kind])
         errors = (human.percent(every.median_abs_error), human.percent(every.p90_abs_error), _signed(every.bias))
-        return (kind, every.n, *errors, predicted - every.n, len(self.outcomes[kind]) - predicted)
+        return (kind, every.n, *errors, len(self.outcomes[kind]) - skipped - every.n, skipped)
 
     def _every(self, kind: str) -> list[Table]:
         rows = [
@@ -159,11 +160,12 @@ class ValidateAnswer:
         for one in self.outcomes[kind]:
             if one.skipped:
                 skipped[one.skipped] += 1
-            elif one.left_out and one.error is not None:
+            elif one.left_out:
                 left[one.left_out] += 1
         said = [ERROR]
         if left and not self.all_rows:
-            said.append(f"{left.total():,} more are predicted but do not count (--all): {_reasons(left)}")
+            are = "" if self.whole else "are predicted but "
+            said.append(f"{left.total():,} more {are}do not count (--all): {_reasons(left)}")
         if skipped:
             said.append(f"{skipped.total():,} are not predicted: {_reasons(skipped)}")
         return said
@@ -220,12 +222,16 @@ def validate(
     done = 0
     for name in asked:
         rows = Gathered()
-        for one in kinds.whole(name, opened) if whole else kinds.outcomes(name, opened, table, models):
+        for one in (
+            kinds.whole(name, opened, every=each_row or all_rows)
+            if whole
+            else kinds.outcomes(name, opened, table, models)
+        ):
             rows.append(one)
             done += 1
             progress(done)
         found[name] = rows
-    return ValidateAnswer(found, by, each_row, all_rows)
+    return ValidateAnswer(found, by, each_row, all_rows, whole)
 
 
 def _signed(share: float | None) -> str:

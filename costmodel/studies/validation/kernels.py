@@ -185,10 +185,11 @@ def _count(row: Row, column: str, least: int) -> float:
     return value
 
 
-def whole(catalog: Catalog, each: int | None = None) -> Iterator[Outcome]:
+def whole(catalog: Catalog, each: int | None = None, *, every: bool = True) -> Iterator[Outcome]:
     """Every kernel of the whole tables of aiconfigurator-core, or `each` of a table spread evenly; one skipped outcome without it.
 
-    Those count whose shapes nothing was fitted to, of the kernels that constants were fitted to.
+    Those count whose shapes nothing was fitted to, of the kernels that constants were fitted to; others are predicted where `every`
+    is true.
     """
     from costmodel.studies.validation import kernel_whole
     from costmodel.studies.validation.kernel_packages import MISSING, installed
@@ -204,7 +205,10 @@ def whole(catalog: Catalog, each: int | None = None) -> Iterator[Outcome]:
         step = 1 if each is None else max(1, len(found) // each)
         for number, one in enumerate(found[::step], 1):
             name = f"{table.system}/{table.kind}/{table.precision}/{one.source.partition(', ')[2]}-{number}"
-            told = outcome(Row({**one.row, "source": one.source}, name), catalog)
-            yield replace(told, left_out=one.left_out, unseen=not one.left_out)
+            row = Row({**one.row, "source": one.source}, name)
+            if every or not one.left_out:
+                yield replace(outcome(row, catalog), left_out=one.left_out, unseen=not one.left_out)
+            else:
+                yield Outcome("kernels", name, QUANTITY, row.number(QUANTITY), source=one.source, left_out=one.left_out)
     for other in (*kernel_whole.unlike(root), *kernel_whole.rest(root, taken)):
         yield Outcome("kernels", other.name, QUANTITY, None, skipped=other.why_not, source=other.source)

@@ -63,12 +63,16 @@ def outcomes(name: str, catalog: Catalog, table: Path | None, models: Path | Non
     return (with_interval(one, catalog, shipped=table is None) for one in found)
 
 
-def whole(name: str, catalog: Catalog) -> Iterator[Outcome]:
-    """What comes of each row of the whole tables of a kind, with its interval; raises InputError for a kind that has none."""
+def whole(name: str, catalog: Catalog, *, every: bool) -> Iterator[Outcome]:
+    """What comes of each row of the whole tables of a kind, with its interval; raises InputError for a kind that has none.
+
+    Rows that do not count are predicted where `every` is true: there are a million of them.
+    """
     if name not in WITH_WHOLE:
         raise InputError(f"there are no whole tables of {name}: --whole is for {' or '.join(WITH_WHOLE)}")
-    run = cast("Callable[[Catalog], Iterator[Outcome]]", vars(import_module(f"{__package__}.{name}"))["whole"])
-    return (replace(with_interval(one, catalog, shipped=False), unseen=one.unseen) for one in run(catalog))
+    run = cast("Callable[..., Iterator[Outcome]]", vars(import_module(f"{__package__}.{name}"))["whole"])
+    found = run(catalog, every=every)
+    return (replace(with_interval(one, catalog, shipped=False), unseen=one.unseen) for one in found)
 
 
 __all__ = ["NAMES", "WITH_WHOLE", "module", "of_table", "offered", "outcomes", "whole"]
