@@ -144,6 +144,7 @@ def explain(
         )
     kind, inputs, said, notes = found
     system, looped = _system_with(subject, name, kind)
+    replaced: dict[str, float] = {}
     if values:
         system, replaced = replace_numbers(system, looped, values, name)
         inputs = {**inputs, **replaced}
@@ -152,7 +153,7 @@ def explain(
         if missing:
             more = f"{', '.join(missing[:8])}{' and others' if len(missing) > 8 else ''}"
             raise InputError(f"{subject}.{name} also needs {more}: --set them too, or name {_NAMED[subject]}")
-    point = _point(system, looped, name, inputs, only, values or {})
+    point = _point(system, looped, name, inputs, only, replaced)
     title = f"{subject}.{name} of {said}"
     try:
         told = tree(point, name, 2 if depth is None else depth, rows)
@@ -356,9 +357,9 @@ def _point(
     name: str,
     inputs: Mapping[str, Any],
     only: Sequence[str],
-    values: Mapping[str, float | str],
+    replaced: Iterable[str],
 ) -> Point:
-    """The values of a quantity, of all that it needs and of what is to be kept; `values` are those of the inputs that were set."""
+    """The values of a quantity, of all that it needs and of what is to be kept; `replaced` are the inputs that were set."""
     from costmodel.runtime import call
     from costmodel.symbolic import compile_math
     from costmodel.symbolic.point import Point
@@ -367,12 +368,9 @@ def _point(
     try:
         return Point(system, call(compile_math(system, [name, *kept], looped=looped), inputs), looped)
     except ZeroDivisionError:
-        zero = ", ".join(
-            f"--set {text}={values[text]}" for text in values if inputs[text.strip().replace("-", "_")] == 0
-        )
+        zero = ", ".join(f"--set {e}=0" for e in replaced if inputs[e] == 0)
         why = "the equations divide by it, or by what follows from it; give a number above 0"
-        told = f"{zero}: {why}" if zero else "these numbers: one that the equations divide by is 0"
-        raise InputError(f"{name} cannot be worked out with {told}") from None
+        raise InputError(f"{name} cannot be worked out with {zero or 'these numbers'}: {why}") from None
     except ArithmeticError as error:
         raise InputError(f"{name} cannot be worked out with these numbers: {error}") from None
 

@@ -50,8 +50,8 @@ def test_several_kinds_are_told_side_by_side_first(costmodel, tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     title, head, *rest = done.stdout.splitlines()
     assert (title, head.split()[:3]) == ("Error of predictions", ["kind", "n", "median"])
-    kinds = [line.split()[0] for line in rest if line.startswith(("training ", "memory "))]
-    assert kinds == ["training", "memory"]
+    table = rest[: rest.index("")]
+    assert [line.split()[0] for line in table if line.startswith(("training ", "memory "))] == ["training", "memory"]
     assert "Error of predictions" not in costmodel("validate", "training", "--table", "runs.csv").stdout.splitlines()
 
 
