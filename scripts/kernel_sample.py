@@ -11,21 +11,13 @@ import random
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from zlib import crc32
 
 from costmodel.catalog.catalog import Catalog
-from costmodel.studies.validation.kernel_packages import Measured, Row, installed, rows, tables
+from costmodel.studies.validation.kernel_packages import Measured, Row, installed, part_of, rows, tables
 
 FOLDER = Path(__file__).resolve().parent.parent / "tables" / "published" / "kernels"
 SEED = 2026
 MAIN = {"a100-sxm-80gb", "h100-sxm", "h200-sxm", "b200-sxm", "gb200", "l40s"}
-SHAPE = {
-    "matmul": ("columns", "features"),
-    "prefill": ("heads", "kv_heads", "head_size"),
-    "decode": ("heads", "kv_heads", "head_size"),
-    "experts": ("hidden_size", "expert_ffn_size", "experts", "experts_per_token"),
-    "cast": ("features",),
-}
 FILES = {"matmul": "matmul", "prefill": "attention", "decode": "attention", "experts": "experts", "cast": "cast"}
 
 
@@ -53,12 +45,6 @@ def main() -> int:
             writer.writerows(chosen)
         print(f"{name}.csv: {len(chosen)} rows")
     return 0
-
-
-def part_of(row: Row) -> str:
-    """The part that a row belongs to: by a checksum of the shape of its weights or heads."""
-    shape = " ".join([row["kind"], *(row[column] for column in SHAPE[row["kind"]])])
-    return "judge" if crc32(shape.encode()) % 2 else "fit"
 
 
 def sample(table: Measured, part: str, own: Sequence[Row]) -> Sequence[Row]:

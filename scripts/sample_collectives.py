@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections import defaultdict
 from pathlib import Path
-from statistics import median
-from zlib import crc32
+
+from costmodel.studies.validation.collective_packages import part_of, times_of
 
 TABLE = Path(__file__).resolve().parent.parent / "tables" / "published" / "collectives" / "in_node.csv"
 SYSTEMS = {
@@ -29,39 +28,18 @@ SYSTEMS = {
     "rtx_pro_6000_server/comm/nccl/2.29.2": ("rtx-pro-6000-server", "2.29.2"),
 }
 """Cards on PCIe that hang on several processors are left out (L40S): how they lie there is not said, and times differ tenfold."""
-ELEMENTS = {"half": (2, "fp16"), "int8": (1, "int8")}
-OPERATIONS = {
-    "all_gather": "all-gather",
-    "reduce_scatter": "reduce-scatter",
-    "all_reduce": "all-reduce",
-    "alltoall": "all-to-all",
-}
-PARTS = ("fit", "fit", "fit", "fit", "judge", "judge", "", "", "", "")
-
-
-def part_of(name: str) -> str:
-    """What a row is for: `fit`, `judge`, or not drawn."""
-    return PARTS[crc32(name.encode()) % len(PARTS)]
 
 
 def main(folder: Path) -> None:
     """Write the table."""
-    from pyarrow import parquet
-
     rows = []
     for where, (cluster, version) in SYSTEMS.items():
-        found = parquet.read_table(folder / "aiconfigurator_core" / "systems" / "data" / where / "nccl_perf.parquet")
-        times: dict[tuple[str, str, int, int], list[float]] = defaultdict(list)
-        for row in found.to_pylist():
-            size, dtype = ELEMENTS[row["nccl_dtype"]]
-            key = (OPERATIONS[row["op_name"]], dtype, int(row["num_gpus"]), int(row["message_size"]) * size)
-            if float(row["latency"]) > 0:
-                times[key].append(float(row["latency"]) * 1e3)
-        for (operation, dtype, ranks, size), values in sorted(times.items()):
+        times, _ = times_of(folder / "aiconfigurator_core" / "systems" / "data" / where / "nccl_perf.parquet")
+        for (operation, dtype, ranks, size), time in times.items():
             name = f"{cluster}-{operation}-{dtype}-{ranks}-{size}"
             if part := part_of(name):
                 machine = f"{cluster}:1x{ranks}"
-                rows.append([name, part, machine, operation, dtype, size, round(median(values), 3), version])
+                rows.append([name, part, machine, operation, dtype, size, round(time, 3), version])
     with TABLE.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         header = ["id", "part", "machine", "operation", "dtype", "payload_bytes", "time_us", "nccl_version", "source"]

@@ -32,6 +32,7 @@ FAMILIES: dict[str, dict[str, tuple[str, float, float]]] = {
         "whole_waves": _PART,
         "cached_speedup": _SPEEDUP,
         "cast_share": _SHARE,
+        "cast_row_time": _TIME,
         **_INTERVAL,
     },
     "prefill": {
@@ -66,6 +67,7 @@ FAMILIES: dict[str, dict[str, tuple[str, float, float]]] = {
         "activation_share": _SHARE,
         "start": _START,
         "expert_start": _TIME,
+        "listing_time": _TIME,
         "cached_speedup": _SPEEDUP,
         **_INTERVAL,
     },

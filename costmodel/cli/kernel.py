@@ -241,11 +241,14 @@ def experts(
     ffn: Annotated[int, count("--ffn", "FEATURES", "Width of an expert.")],
     experts: Annotated[int, count("--experts", "COUNT", "Experts on the chip.")],
     top_k: Annotated[int, count("--top-k", "COUNT", "Experts of a token.")],
+    without_gate: Annotated[
+        bool, typer.Option("--without-gate", help="Two matrices an expert instead of three, as in Nemotron 3.")
+    ] = False,
     precision: Precision = "bf16",
     implementation: Implementation = None,
     cached: Cached = False,
 ) -> Answer:
-    """The block of gated experts of a layer.
+    """The block of experts of a layer, gated unless said otherwise.
 
     Tokens are spread evenly; permute, products, activation and combine are counted.
     """
@@ -263,6 +266,7 @@ def experts(
         expert_ffn_size=ffn,
         experts=experts,
         experts_per_token=top_k,
+        gated=0 if without_gate else 1,
     )
 
 

@@ -7,6 +7,8 @@ import time
 
 PATIENCE = 1.0
 """Seconds without an answer after which progress is shown."""
+BETWEEN = 0.1
+"""Seconds between two counts of rows."""
 
 
 class Progress:
@@ -14,6 +16,7 @@ class Progress:
 
     def __init__(self) -> None:
         self.start = time.monotonic()
+        self.said = self.start
         self.shown = sys.stderr is not None and sys.stderr.isatty()
 
     def share(self, done: float) -> None:
@@ -23,7 +26,8 @@ class Progress:
 
     def rows(self, done: int) -> None:
         """The rows of tables that are done."""
-        if done % 50 == 0 and self._is_late():
+        if done % 50 == 0 and self._is_late() and time.monotonic() - self.said > BETWEEN:
+            self.said = time.monotonic()
             print(f"\r{done:,} rows", end="", file=sys.stderr, flush=True)
 
     def parts(self, done: int) -> None:

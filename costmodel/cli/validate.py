@@ -20,6 +20,7 @@ app = new_app()
         "validate",
         "validate training --by chip",
         "validate memory --rows --format csv -o memory.csv",
+        "validate kernels --whole --by strategy",
         "validate --table my_runs.csv --models my_models.csv --rows --format json",
     ),
 )
@@ -63,6 +64,14 @@ def validate(
             "counts FLOPs, of models inside what the equations cover.",
         ),
     ] = False,
+    whole: Annotated[
+        bool,
+        typer.Option(
+            "--whole",
+            help="Of collectives and kernels the whole measured tables of the package aiconfigurator-core in place of the shipped "
+            "samples, a million rows in some minutes; needs pip install 'roofline-costmodel[deep]'.",
+        ),
+    ] = False,
 ) -> Answer:
     """Predict what people have published. Print the error.
 
@@ -79,6 +88,7 @@ def validate(
         by=by,
         each_row=rows,
         all_rows=all_rows,
+        whole=whole,
         catalog=catalog,
         progress=progress.rows,
     )

@@ -79,6 +79,8 @@ def communicating(layout: View, groups: Groups) -> Any:
         pp_send=groups.along_pp.send_recv,
         ep_dispatch=groups.tokens_there.exchange,
         ep_combine=groups.tokens_back.exchange,
+        ep_dispatch_wire=groups.tokens_there.wire,
+        ep_combine_wire=groups.tokens_back.wire,
         etp_gather=groups.expert_rows.all_gather,
         etp_scatter=groups.expert_rows.reduce_scatter,
     )

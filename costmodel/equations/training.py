@@ -77,6 +77,10 @@ class Step(Chapter):
 
     ep_dispatch = given(seconds, "tokens to their experts")
     ep_combine = given(seconds, "results of experts to their tokens")
+    ep_dispatch_wire = given(
+        seconds, "of the tokens to their experts, the bytes at what the fullest of the links attains"
+    )
+    ep_combine_wire = given(seconds, "of the results, the same")
     etp_gather = given(seconds, "rows of experts over the ranks that share an expert's features")
     etp_scatter = given(seconds, "their results, summed and scattered")
 
@@ -117,6 +121,8 @@ class Step(Chapter):
         ExpertParallel,
         dispatch=ep_dispatch,
         combine=ep_combine,
+        dispatch_wire=ep_dispatch_wire,
+        combine_wire=ep_combine_wire,
         gather=etp_gather,
         scatter=etp_scatter,
         forward_compute=layer.forward_compute,

@@ -717,6 +717,8 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     tokens_back_sent_per_rank_uplinks = tokens_back_sent_beyond * tokens_back_sent_routed_per_rank_off_node / tokens_back_uplink  # to ranks of other units
     tokens_back_sent_per_rank = tokens_back_sent_per_rank_latency + max(tokens_back_sent_per_rank_ports, tokens_back_sent_per_rank_nics, tokens_back_sent_per_rank_uplinks)  # one copy of a token for each rank with experts of its
     tokens_back_exchange = (tokens_back_sent_per_expert if dispatch_by == 0 else tokens_back_sent_per_rank if dispatch_by == 1 else tokens_back_sent_per_node) if ep > 1 else 0  # tokens to their experts, or results back
+    tokens_back_wire = tokens_back_exchange - (tokens_back_sent_per_expert_latency if dispatch_by == 0 else tokens_back_sent_per_rank_latency if dispatch_by == 1 else tokens_back_sent_per_node_latency) if ep > 1 else 0  # of this, the bytes at what the fullest of the links attains
+    experts_back = max(expert_path_factor * tokens_back_exchange, tokens_back_wire)  # results to their tokens, likewise
     tokens_there_rail_latency = unit_latency if ep > unit_ep else nic_latency  # one step between the farthest ranks of a rail
     tokens_there_slowest_latency = tokens_there_rail_latency if ep > domain_ep else domain_latency  # one step at the slowest level spanned
     tokens_there_sent_start = launch_latency + tokens_there_slowest_latency  # all sends posted at once
@@ -751,7 +753,9 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     tokens_there_sent_per_rank_uplinks = tokens_there_sent_beyond * tokens_there_sent_routed_per_rank_off_node / tokens_there_uplink  # to ranks of other units
     tokens_there_sent_per_rank = tokens_there_sent_per_rank_latency + max(tokens_there_sent_per_rank_ports, tokens_there_sent_per_rank_nics, tokens_there_sent_per_rank_uplinks)  # one copy of a token for each rank with experts of its
     tokens_there_exchange = (tokens_there_sent_per_expert if dispatch_by == 0 else tokens_there_sent_per_rank if dispatch_by == 1 else tokens_there_sent_per_node) if ep > 1 else 0  # tokens to their experts, or results back
-    experts_exchange_forward = expert_path_factor * expert_share * (tokens_back_exchange + tokens_there_exchange)  # there and back, of the average layer
+    tokens_there_wire = tokens_there_exchange - (tokens_there_sent_per_expert_latency if dispatch_by == 0 else tokens_there_sent_per_rank_latency if dispatch_by == 1 else tokens_there_sent_per_node_latency) if ep > 1 else 0  # of this, the bytes at what the fullest of the links attains
+    experts_there = max(expert_path_factor * tokens_there_exchange, tokens_there_wire)  # tokens to their experts; fused kernels save passes and starts, and no byte crosses a link faster than it attains
+    experts_exchange_forward = expert_share * (experts_back + experts_there)  # there and back, of the average layer
     expert_rows_ideal_rail_latency = unit_latency if etp > unit_etp else nic_latency  # one step between the farthest ranks of a rail
     expert_rows_ideal_slowest_latency = expert_rows_ideal_rail_latency if etp > domain_etp else domain_latency  # one step at the slowest level spanned
     expert_rows_ideal_all_gather_flat_all_gather_latency = expert_rows_ideal_slowest_latency * ceil_log2(etp)  # log2 n steps, rounded up
@@ -1539,7 +1543,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     context_ring_hidden_backward = (ring_ranks - 2) * min(context_later_backward, kv_block_send_recv + kv_gradient_block_send_recv) + min(context_later_backward, kv_gradient_block_send_recv) + min(first_backward, kv_block_send_recv)  # the first step has no gradient to send yet, the last no keys; the last hop of a gradient shows
     context_hidden_backward = 0 if cp_type in {2, 3} else context_ring_hidden_backward  # what can hide of them, backward
     context_exposed_backward = context_backward - context_hidden_backward * cp_hidden_share  # what shows of them, backward
-    experts_exchange_backward = 2 * expert_path_factor * expert_share * tokens_back_exchange  # gradients take both ways at the precision of the way back
+    experts_exchange_backward = 2 * expert_share * experts_back  # gradients take both ways at the precision of the way back
     experts_backward = experts_exchange_backward + experts_rows_exchange  # of the average layer, backward
     shared_backward = 2 * shared_forward  # the same, backward: two products for each
     experts_behind_backward = 0 if ep_overlap == 0 else expert_share * shared_backward if ep_overlap == 1 else backward_compute  # what the exchanges can hide behind, backward

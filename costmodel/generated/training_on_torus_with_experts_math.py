@@ -577,6 +577,10 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     tokens_back_sent_fewer_direct = tokens_back_sent_fewer_direct_latency + max(tokens_back_sent_fewer_direct_links, tokens_back_sent_fewer_direct_dcn)  # shortest ways, averaged over the orders of axes
     tokens_back_sent_per_rank = tokens_back_sent_fewer_direct  # one copy of a token for each rank with experts of its
     tokens_back_exchange = (tokens_back_sent_per_expert if dispatch_by == 0 else tokens_back_sent_per_rank) if tokens_back_n > 1 else 0  # tokens to their experts, or results back
+    tokens_back_sent_per_expert_latency = tokens_back_sent_copies_direct_latency  # to the farthest rank
+    tokens_back_sent_per_rank_latency = tokens_back_sent_fewer_direct_latency  # to the farthest rank
+    tokens_back_wire = tokens_back_exchange - (tokens_back_sent_per_expert_latency if dispatch_by == 0 else tokens_back_sent_per_rank_latency) if tokens_back_n > 1 else 0  # of this, the bytes at what the fullest of the links attains
+    experts_back = max(expert_path_factor * tokens_back_exchange, tokens_back_wire)  # results to their tokens, likewise
     tokens_there_ranks = differing_inner_size_x * differing_inner_size_y * differing_inner_size_z  # ranks in the group
     tokens_there_n = differing_inner_slices * tokens_there_ranks  # ranks in the group
     dispatched_token = dispatch_bytes * expert_width  # a token on its way to an expert
@@ -606,7 +610,11 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     tokens_there_sent_fewer_direct = tokens_there_sent_fewer_direct_latency + max(tokens_there_sent_fewer_direct_links, tokens_there_sent_fewer_direct_dcn)  # shortest ways, averaged over the orders of axes
     tokens_there_sent_per_rank = tokens_there_sent_fewer_direct  # one copy of a token for each rank with experts of its
     tokens_there_exchange = (tokens_there_sent_per_expert if dispatch_by == 0 else tokens_there_sent_per_rank) if tokens_there_n > 1 else 0  # tokens to their experts, or results back
-    experts_exchange_forward = expert_path_factor * expert_share * (tokens_back_exchange + tokens_there_exchange)  # there and back, of the average layer
+    tokens_there_sent_per_expert_latency = tokens_there_sent_copies_direct_latency  # to the farthest rank
+    tokens_there_sent_per_rank_latency = tokens_there_sent_fewer_direct_latency  # to the farthest rank
+    tokens_there_wire = tokens_there_exchange - (tokens_there_sent_per_expert_latency if dispatch_by == 0 else tokens_there_sent_per_rank_latency) if tokens_there_n > 1 else 0  # of this, the bytes at what the fullest of the links attains
+    experts_there = max(expert_path_factor * tokens_there_exchange, tokens_there_wire)  # tokens to their experts; fused kernels save passes and starts, and no byte crosses a link faster than it attains
+    experts_exchange_forward = expert_share * (experts_back + experts_there)  # there and back, of the average layer
     expert_rows_dcn = dcn_out_of_slice * dcn_share  # what a chip's share of the network attains, one way
     expert_rows_ranks = slicing_inner_size_x * slicing_inner_size_y * slicing_inner_size_z  # ranks in the group
     gathered_rows = element_size * expert_width * rows_on_rank  # rows that the ranks which share an expert gather
@@ -841,7 +849,7 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, kv_rank: Any, ffn_size: Any,
     context_ring_hidden_backward = (ring_ranks - 2) * min(context_later_backward, kv_block_send_recv + kv_gradient_block_send_recv) + min(context_later_backward, kv_gradient_block_send_recv) + min(first_backward, kv_block_send_recv)  # the first step has no gradient to send yet, the last no keys; the last hop of a gradient shows
     context_hidden_backward = 0 if cp_type in {2, 3} else context_ring_hidden_backward  # what can hide of them, backward
     context_exposed_backward = context_backward - context_hidden_backward * cp_hidden_share  # what shows of them, backward
-    experts_exchange_backward = 2 * expert_path_factor * expert_share * tokens_back_exchange  # gradients take both ways at the precision of the way back
+    experts_exchange_backward = 2 * expert_share * experts_back  # gradients take both ways at the precision of the way back
     experts_backward = experts_exchange_backward + experts_rows_exchange  # of the average layer, backward
     shared_backward = 2 * shared_forward  # the same, backward: two products for each
     experts_behind_backward = 0 if ep_overlap == 0 else expert_share * shared_backward if ep_overlap == 1 else backward_compute  # what the exchanges can hide behind, backward

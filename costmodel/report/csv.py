@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from costmodel.report.answer import Record, Scalar, plain
 
@@ -14,11 +14,16 @@ _QUOTED = re.compile(r'[",\r\n]|^\s|\s$')
 
 
 def render(records: Sequence[Record]) -> str:
-    """One header row, then one row a record; columns in the order in which they first appear, None left empty."""
+    """All lines of the file."""
+    return "".join(lines(records))
+
+
+def lines(records: Sequence[Record]) -> Iterator[str]:
+    """One header row, then one row a record, each as it is asked for; columns in the order in which they first appear, None left empty."""
     columns = list(dict.fromkeys(name for record in records for name in record))
-    rows = [[_text(name) for name in columns]]
-    rows += [[_text(record.get(name)) for name in columns] for record in records]
-    return "".join(",".join(row) + "\n" for row in rows)
+    yield ",".join(map(_text, columns)) + "\n"
+    for record in records:
+        yield ",".join(_text(record.get(name)) for name in columns) + "\n"
 
 
 def defused(text: str) -> str:

@@ -6,7 +6,7 @@ import os
 import shutil
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -43,10 +43,18 @@ def write(
     Raises InputError when the ending is not known or the place cannot be written; nothing when a pipe is closed.
     """
     chosen = chosen_format(format, output)
-    if output is None:
-        to_standard_output(render(answer, chosen, long=long, catalog_hash=catalog_hash, width=_terminal_width()))
+    width = _terminal_width() if output is None else None
+    text: str | Iterable[str]
+    if chosen is Format.CSV:
+        from costmodel.report import csv
+
+        text = csv.lines(answer.long_records() if long else answer.records())
     else:
-        to_file(render(answer, chosen, long=long, catalog_hash=catalog_hash), output)
+        text = render(answer, chosen, long=long, catalog_hash=catalog_hash, width=width)
+    if output is None:
+        to_standard_output(text)
+    else:
+        to_file(text, output)
 
 
 def chosen_format(format: Format | None, output: Path | None) -> Format:  # noqa: A002
@@ -87,12 +95,12 @@ def render(
     return tables.render(answer, width or tables.WIDTH)
 
 
-def to_standard_output(text: str) -> None:
-    """Print `text`; when the reader has gone away (`| head`), stop without a word."""
+def to_standard_output(text: str | Iterable[str]) -> None:
+    """Print `text`, or its lines as they come; when the reader has gone away (`| head`), stop without a word."""
     try:
         if sys.stdout is None:
             raise InputError("cannot write to standard output: it is closed")
-        sys.stdout.write(text)
+        sys.stdout.writelines(_pieces(text))
         sys.stdout.flush()
     except BrokenPipeError:
         silence_standard_output()
@@ -109,17 +117,18 @@ def silence_standard_output() -> None:
         os.close(nowhere)
 
 
-def to_file(text: str, output: Path) -> None:
-    """Write `text` to `output` whole or not at all; a device or a pipe is written in place.
+def to_file(text: str | Iterable[str], output: Path) -> None:
+    """Write `text`, or its lines as they come, to `output` whole or not at all; a device or a pipe is written in place.
 
     Raises InputError when the place cannot be written.
     """
-    data = text.encode("utf-8", "backslashreplace")
+    data = (piece.encode("utf-8", "backslashreplace") for piece in _pieces(text))
     try:
         if output.is_dir():
             raise IsADirectoryError(0, "it is a directory")
         if output.exists() and not output.is_file():
-            output.write_bytes(data)
+            with output.open("wb") as file:
+                file.writelines(data)
         else:
             _replace(output.resolve(), data)
     except OSError as error:
@@ -128,12 +137,16 @@ def to_file(text: str, output: Path) -> None:
         raise InputError(f"cannot write {str(output)!r}: {error}") from None
 
 
-def _replace(output: Path, data: bytes) -> None:
+def _pieces(text: str | Iterable[str]) -> Iterable[str]:
+    return (text,) if isinstance(text, str) else text
+
+
+def _replace(output: Path, data: Iterable[bytes]) -> None:
     temporary = output.with_name(f".{output.name[:100]}.{os.getpid()}.tmp")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            file.writelines(data)
         if output.exists():
             temporary.chmod(stat.S_IMODE(output.stat().st_mode))
         temporary.replace(output)

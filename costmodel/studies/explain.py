@@ -144,6 +144,7 @@ def explain(
         )
     kind, inputs, said, notes = found
     system, looped = _system_with(subject, name, kind)
+    replaced: dict[str, float] = {}
     if values:
         system, replaced = replace_numbers(system, looped, values, name)
         inputs = {**inputs, **replaced}
@@ -152,7 +153,7 @@ def explain(
         if missing:
             more = f"{', '.join(missing[:8])}{' and others' if len(missing) > 8 else ''}"
             raise InputError(f"{subject}.{name} also needs {more}: --set them too, or name {_NAMED[subject]}")
-    point = _point(system, looped, name, inputs, only)
+    point = _point(system, looped, name, inputs, only, replaced)
     title = f"{subject}.{name} of {said}"
     try:
         told = tree(point, name, 2 if depth is None else depth, rows)
@@ -351,9 +352,14 @@ def _element_bytes(dtype: str) -> float:
 
 
 def _point(
-    system: EquationSystem, looped: Sequence[Axis], name: str, inputs: Mapping[str, Any], only: Sequence[str]
+    system: EquationSystem,
+    looped: Sequence[Axis],
+    name: str,
+    inputs: Mapping[str, Any],
+    only: Sequence[str],
+    replaced: Iterable[str],
 ) -> Point:
-    """The values of a quantity, of all that it needs and of what is to be kept."""
+    """The values of a quantity, of all that it needs and of what is to be kept; `replaced` are the inputs that were set."""
     from costmodel.runtime import call
     from costmodel.symbolic import compile_math
     from costmodel.symbolic.point import Point
@@ -361,6 +367,10 @@ def _point(
     kept = [_named(system, text) for text in only]
     try:
         return Point(system, call(compile_math(system, [name, *kept], looped=looped), inputs), looped)
+    except ZeroDivisionError:
+        zero = ", ".join(f"--set {e}=0" for e in replaced if inputs[e] == 0)
+        why = "the equations divide by it, or by what follows from it; give a number above 0"
+        raise InputError(f"{name} cannot be worked out with {zero or 'these numbers'}: {why}") from None
     except ArithmeticError as error:
         raise InputError(f"{name} cannot be worked out with these numbers: {error}") from None
 

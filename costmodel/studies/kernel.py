@@ -182,8 +182,8 @@ def kernel(
         cached: the same operands come again at once, so that small ones lie in the last-level cache.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
         shape: whole numbers: rows, columns, features and groups of a product; sequences, tokens, context_tokens, heads,
-            kv_heads, head_size, window and causal of attention; tokens, hidden_size, expert_ffn_size, experts and
-            experts_per_token of experts; rows and columns of an elementwise operation.
+            kv_heads, head_size, window and causal of attention; tokens, hidden_size, expert_ffn_size, experts,
+            experts_per_token and gated of experts; rows and columns of an elementwise operation.
 
     Raises InputError, with the nearest valid choice, for anything that cannot be used.
 

@@ -135,6 +135,7 @@ KINDS: dict[str, Kind] = {
             "expert_ffn_size": Field("expert_ffn_size", "width of an expert"),
             "experts": Field("experts", "experts on the chip"),
             "experts_per_token": Field("chosen", "experts of a token"),
+            "gated": Field("gated", "1 where the activation has a gate, 0 where it has none", 1, 0),
         },
         {
             "start": "start",

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
-from costmodel.report import Record, Table, human
+from costmodel.report import Record, Scalar, Table, human
 from costmodel.studies.validation import coverage, kinds
+from costmodel.studies.validation.gathered import Gathered
 from costmodel.studies.validation.outcome import Outcome
 from costmodel.studies.validation.ranking import Ranking, rankings
+from costmodel.studies.validation.records import Rows
+from costmodel.studies.validation.rows import check_ids
 from costmodel.studies.validation.statistics import GROUPINGS, Summary, summaries, worst
 
 MOST_WORST = 5
@@ -24,25 +27,28 @@ RANKING_NOTES = (
 )
 MOST_REASONS = 4
 """Reasons told for rows that are not predicted."""
+ERROR = "error: predicted over measured, less one; bias: its median with its sign"
+OF_KINDS = ("kind", "n", "median", "90th\npercentile", "bias", "not\ncounted", "not\npredicted")
 
 
 @dataclass(frozen=True, slots=True)
 class ValidateAnswer:
     """The outcomes of each kind in the order asked, and their statistics."""
 
-    outcomes: Mapping[str, tuple[Outcome, ...]]
+    outcomes: Mapping[str, Sequence[Outcome]]
     by: str | None
     each_row: bool
     all_rows: bool
+    whole: bool = False
 
     @property
     def exit_code(self) -> int:
         """0: an error that is told is an answer."""
         return 0
 
-    def counted(self, kind: str) -> tuple[Outcome, ...]:
+    def counted(self, kind: str) -> Iterator[Outcome]:
         """The outcomes that the statistics are of: headline rows, or all that are predicted."""
-        return tuple(one for one in self.outcomes[kind] if (one.error is not None if self.all_rows else one.headline))
+        return (one for one in self.outcomes[kind] if (one.error is not None if self.all_rows else one.headline))
 
     def summaries(self, kind: str) -> list[Summary]:
         """All counted rows of a kind, then its groups."""
@@ -59,16 +65,16 @@ class ValidateAnswer:
     def records(self) -> Sequence[Record]:
         """One row a group, or a row and quantity with `each_row`."""
         if self.each_row:
-            return [_record(one) for rows in self.outcomes.values() for one in rows]
+            return Rows(self.outcomes)
         return [summary.record() for kind in self.outcomes for summary in self.summaries(kind)]
 
     def long_records(self) -> Sequence[Record]:
         """One row a row and quantity."""
-        return [_record(one) for rows in self.outcomes.values() for one in rows]
+        return Rows(self.outcomes)
 
     def results(self) -> Sequence[Mapping[str, object]]:
         """The same as the records."""
-        return self.records()
+        return list(self.records())
 
     def extras(self) -> Mapping[str, object]:
         """How well each kind of sweep is ranked, and what 80 % intervals hold."""
@@ -78,10 +84,18 @@ class ValidateAnswer:
         }
 
     def tables(self) -> Sequence[Table]:
-        """The errors of each kind, with the worst rows; or every row."""
-        return [
-            table for kind in self.outcomes for table in (self._every(kind) if self.each_row else self._errors(kind))
-        ]
+        """All kinds side by side where there are several, then the errors of each, with the worst rows; or every row."""
+        if self.each_row:
+            return [table for kind in self.outcomes for table in self._every(kind)]
+        kinds_of = [Table("Error of predictions", OF_KINDS, [self._kind(kind) for kind in self.outcomes], (ERROR,))]
+        each = [table for kind in self.outcomes for table in self._errors(kind)]
+        return [*(kinds_of if len(self.outcomes) > 1 else []), *each]
+
+    def _kind(self, kind: str) -> tuple[Scalar, ...]:
+        every, *_ = self.summaries(kind)
+        skipped = sum(bool(one.skipped) for one in self.outcomes[kind])
+        errors = (human.percent(every.median_abs_error), human.percent(every.p90_abs_error), _signed(every.bias))
+        return (kind, every.n, *errors, len(self.outcomes[kind]) - skipped - every.n, skipped)
 
     def _every(self, kind: str) -> list[Table]:
         rows = [
@@ -141,16 +155,19 @@ class ValidateAnswer:
         return found
 
     def _notes(self, kind: str) -> list[str]:
-        rows = self.outcomes[kind]
-        said = ["error: predicted over measured, less one; bias: its median with its sign"]
-        left = [one for one in rows if one.error is not None and one.left_out]
+        left: Counter[str] = Counter()
+        skipped: Counter[str] = Counter()
+        for one in self.outcomes[kind]:
+            if one.skipped:
+                skipped[one.skipped] += 1
+            elif one.left_out:
+                left[one.left_out] += 1
+        said = [ERROR]
         if left and not self.all_rows:
-            said.append(
-                f"{len(left):,} more are predicted but do not count (--all): {_reasons(one.left_out for one in left)}"
-            )
-        skipped = [one for one in rows if one.skipped]
+            are = "" if self.whole else "are predicted but "
+            said.append(f"{left.total():,} more {are}do not count (--all): {_reasons(left)}")
         if skipped:
-            said.append(f"{len(skipped):,} are not predicted: {_reasons(one.skipped for one in skipped)}")
+            said.append(f"{skipped.total():,} are not predicted: {_reasons(skipped)}")
         return said
 
 
@@ -162,6 +179,7 @@ def validate(
     by: str | None = None,
     each_row: bool = False,
     all_rows: bool = False,
+    whole: bool = False,
     catalog: Catalog | Path | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> ValidateAnswer:
@@ -173,6 +191,8 @@ def validate(
         models: a CSV of the shapes of models that the catalog does not have.
         by: source, chip, strategy or class, to group the errors.
         each_row: one record a row and quantity in place of the statistics.
+        whole: the whole tables of the package aiconfigurator-core, of collectives and kernels, in place of the shipped samples; where
+            it is not installed, one row that says so.
         all_rows: statistics over all rows that are predicted, also those that no headline rule keeps.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
         progress: called with the number of rows that are done.
@@ -181,6 +201,8 @@ def validate(
 
     """
     opened = Catalog.of(catalog)
+    if whole and (table is not None or models is not None):
+        raise InputError("--whole takes the tables of an installed package: give it, or --table and --models")
     if by is not None and by not in GROUPINGS:
         raise InputError.unknown("grouping", by, GROUPINGS)
     if kind is not None:
@@ -190,48 +212,33 @@ def validate(
             raise InputError(
                 f"{str(table)[:200]!r} holds no {kind}: its columns are those of {' and '.join(kinds.of_table(table))}"
             )
+    elif whole:
+        asked = kinds.WITH_WHOLE
     else:
         asked = kinds.offered() if table is None else kinds.of_table(table)
-    found: dict[str, tuple[Outcome, ...]] = {}
+    if table is not None:
+        check_ids(table)
+    found: dict[str, Sequence[Outcome]] = {}
     done = 0
     for name in asked:
-        rows = []
-        for one in kinds.outcomes(name, opened, table, models):
+        rows = Gathered()
+        for one in (
+            kinds.whole(name, opened, every=each_row or all_rows)
+            if whole
+            else kinds.outcomes(name, opened, table, models)
+        ):
             rows.append(one)
             done += 1
             progress(done)
-        found[name] = tuple(rows)
-    return ValidateAnswer(found, by, each_row, all_rows)
-
-
-def _record(one: Outcome) -> Record:
-    return {
-        "kind": one.kind,
-        "id": one.id,
-        "quantity": one.quantity,
-        "measured": one.measured,
-        "predicted": one.predicted,
-        "low": one.low,
-        "high": one.high,
-        "error_class": one.error_class or None,
-        "unseen": one.unseen,
-        "error": one.error,
-        "skipped": one.skipped or None,
-        "headline": one.headline,
-        "left_out": one.left_out or None,
-        "source": one.source,
-        "chip": one.chip,
-        "strategy": one.strategy,
-        "remark": one.remark or None,
-    }
+        found[name] = rows
+    return ValidateAnswer(found, by, each_row, all_rows, whole)
 
 
 def _signed(share: float | None) -> str:
     return human.UNKNOWN if share is None else f"{100 * share:+.1f}%"
 
 
-def _reasons(words: Iterable[str]) -> str:
-    counts = Counter(words)
+def _reasons(counts: Counter[str]) -> str:
     told = [f"{reason} ({count:,})" for reason, count in counts.most_common(MOST_REASONS)]
     more = sum(counts.values()) - sum(count for _, count in counts.most_common(MOST_REASONS))
     return "; ".join([*told, *([f"others ({more:,})"] if more else [])])

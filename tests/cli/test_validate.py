@@ -40,12 +40,36 @@ def test_rows_of_a_table_with_the_columns_of_its_source(costmodel, tmp_path):
     assert "int4" in rows["other", "step_time_s"]["skipped"]
 
 
+RUN = "llama3-8b,h100-sxm,64,torchtitan,8192,128,2,1,1,64,fsdp,bf16,selective (op),2.9,60\n"
+COLUMNS = "id,source_key,model,accelerator,n_accel,framework,seq_len,global_batch,micro_batch,tp,pp,dp,sharding,precision,recompute,step_time_s,peak_mem_gib\n"
+
+
+def test_several_kinds_are_told_side_by_side_first(costmodel, tmp_path):
+    (tmp_path / "runs.csv").write_text(f"{COLUMNS}mine,me,{RUN}")
+    done = costmodel("validate", "--table", "runs.csv")
+    assert (done.returncode, done.stderr) == (0, "")
+    title, head, *rest = done.stdout.splitlines()
+    assert (title, head.split()[:3]) == ("Error of predictions", ["kind", "n", "median"])
+    table = rest[: rest.index("")]
+    assert [line.split()[0] for line in table if line.startswith(("training ", "memory "))] == ["training", "memory"]
+    assert "Error of predictions" not in costmodel("validate", "training", "--table", "runs.csv").stdout.splitlines()
+
+
+def test_an_id_that_stands_twice_is_refused_with_both_lines(costmodel, tmp_path):
+    (tmp_path / "runs.csv").write_text(f"{COLUMNS}mine,me,{RUN}other,me,{RUN}mine,me,{RUN}")
+    done = costmodel("validate", "--table", "runs.csv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("costmodel: error: runs.csv:4: the id 'mine' is that of line 2 too")
+
+
 def test_bad_input_is_one_sentence_and_code_2(costmodel):
     for arguments in (
         ["trainin"],
         ["--by", "chips"],
         ["--table", "no.csv"],
         ["training", "--table", str(published("megatron_memory"))],
+        ["training", "--whole"],
+        ["kernels", "--whole", "--table", "no.csv"],
     ):
         done = costmodel("validate", *arguments)
         assert done.returncode == 2

@@ -181,6 +181,23 @@ class TokensInGroupOnSwitches(Chapter):
         ),
         "tokens to their experts, or results back",
     )
+    wire = equation(
+        seconds,
+        select(
+            placed.n > 1,
+            exchange
+            - choose(
+                dispatch_by,
+                {
+                    "expert": sent.per_expert_latency,
+                    "rank": sent.per_rank_latency,
+                    "node": sent.per_node_latency,
+                },
+            ),
+            0,
+        ),
+        "of this, the bytes at what the fullest of the links attains",
+    )
 
 
 class CollectivesOnSwitches(Chapter):

@@ -106,6 +106,23 @@ class TokensInGroupOnTorus(Chapter):
         ),
         "tokens to their experts, or results back",
     )
+    wire = equation(
+        seconds,
+        select(
+            n > 1,
+            exchange
+            - choose(
+                dispatch_by,
+                {
+                    "expert": sent.per_expert_latency,
+                    "rank": sent.per_rank_latency,
+                    "node": sent.per_rank_latency,
+                },
+            ),
+            0,
+        ),
+        "of this, the bytes at what the fullest of the links attains",
+    )
 
 
 class CollectivesOnTorus(Chapter):

@@ -24,13 +24,14 @@ FIT = "form and constants fitted to public kernel tables, see docs/explanation/k
 
 
 class ExpertBlock(Chapter):
-    """Gated experts, all on this chip, tokens spread evenly over them; a rank of several holds its share of `experts`."""
+    """Experts, all on this chip, with a gate or without, tokens spread evenly over them; a rank of several holds its share of `experts`."""
 
     tokens = given(count, "tokens of the batch", owner="workload")
     hidden_size = given(count, "width of the model (D)", owner="workload")
     expert_ffn_size = given(count, "width of an expert's feed-forward", owner="workload")
     experts = given(count, "experts (E)", owner="workload")
     chosen = given(count, "experts of a token (k)", owner="workload")
+    gated = given(count, "1 where the activation has a gate, 0 where it has none", owner="workload")
     weight_size = given(bytes_, "a weight, its share of the scales included", owner="workload")
     activation_size = given(bytes_, "an element of activations between kernels", owner="workload")
     column_tile = given(count, "columns of a tile", owner="assumption")
@@ -45,6 +46,9 @@ class ExpertBlock(Chapter):
     )
     start = given(seconds, "of all kernels of the block", owner="chip")
     expert_start = given(seconds, "of an active expert, beside its work, on one unit", owner="chip")
+    listing_time = given(
+        seconds, "of each expert, active or not: counting its rows, its place in the grouped products", owner="chip"
+    )
     cache_capacity = given(bytes_, "of the last-level cache", owner="chip")
     cached_speedup = given(count, "rate of weights in the last-level cache over those from memory", owner="chip")
     cache_reach = given(
@@ -59,17 +63,18 @@ class ExpertBlock(Chapter):
         smallest(experts, tokens * chosen),
         "experts that a token comes to, where tokens are spread evenly",
     )
+    matrices = equation(count, 2 + gated, "of an expert: into it, out of it, and its gate")
     rows_each = equation(count, tokens * chosen / active, "tokens of one of them")
     work = equation(
-        flop, 6 * tokens * chosen * hidden_size * expert_ffn_size * FLOP, "three products a token and expert"
+        flop, 2 * matrices * tokens * chosen * hidden_size * expert_ffn_size * FLOP, "a product a token and matrix"
     )
     weight_bytes = equation(
-        bytes_, active * 3 * hidden_size * expert_ffn_size * weight_size, "three matrices of each active expert"
+        bytes_, active * matrices * hidden_size * expert_ffn_size * weight_size, "the matrices of each active expert"
     )
     activation_bytes = equation(
         bytes_,
-        tokens * (chosen * (2 * hidden_size + 3 * expert_ffn_size) + 2 * hidden_size) * activation_size,
-        "copies of tokens to and from the experts, gate and activation between the products, tokens in and out",
+        tokens * (chosen * (2 * hidden_size + matrices * expert_ffn_size) + 2 * hidden_size) * activation_size,
+        "copies of tokens to and from the experts, the activation and its gate between the products, tokens in and out",
     )
     row_tile = equation(
         count, rows(ROW_TILE, {label: int(label) for label in ROW_TILE.labels}), "rows that an expert's are padded to"
@@ -100,7 +105,11 @@ class ExpertBlock(Chapter):
         weight_bytes * cached_slowness(cached, cached_speedup) / (memory_share * memory_bandwidth),
         "weights through memory",
     )
-    experts_time = equation(seconds, active * expert_start / units, "starting the experts, spread over the units")
+    experts_time = equation(
+        seconds,
+        experts * listing_time + active * expert_start / units,
+        "listing all experts one after the other, and starting those that are active, spread over the units",
+    )
     overlapped_time = equation(
         seconds, overlapped(compute_time, weight_time), "products and the stream of weights, overlapped"
     )

@@ -177,10 +177,16 @@ class Gemm(Chapter):
         bytes_, "moved to cast an activation: read wide, written narrow; 0 without cast", owner="workload"
     )
     cast_share = given(count, "share of the memory bandwidth that the cast attains", owner="chip")
+    cast_row_time = given(seconds, "of a row of the cast on one unit, however short the row", owner="chip")
     cast_time = equation(
         seconds,
-        groups * M * K * cast_size / (cast_share * memory_bandwidth),
-        "casting the activations, a kernel of its own before the product, its launch counted in the start",
+        select(
+            cast_size > 0,
+            largest(groups * M * K * cast_size / (cast_share * memory_bandwidth), groups * M * cast_row_time / units),
+            0,
+        ),
+        "casting the activations, a kernel of its own before the product, its launch counted in the start: by the bytes, or, where a "
+        "row is a block of threads, by the rows",
         source=FIT,
     )
     time = equation(

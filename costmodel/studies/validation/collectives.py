@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ SMALLEST_CHOICE = 2**16
 """Bytes from which more than one protocol is near; below, start-up is all."""
 FITTED = "fit"
 """The part of a shipped table that constants are fitted to: it is no judge of them."""
+ITS_SHAPE = "constants were fitted to this collective, in the newest version of the library"
 
 
 def outcomes(catalog: Catalog, table: Path | None = None) -> Iterable[Outcome]:
@@ -35,6 +36,29 @@ def outcomes(catalog: Catalog, table: Path | None = None) -> Iterable[Outcome]:
         for row in rows_of(path, catalog):
             if row.part != FITTED:
                 yield outcome(row, catalog)
+
+
+def whole(catalog: Catalog, *, every: bool = True) -> Iterator[Outcome]:
+    """Every collective of the whole tables of aiconfigurator-core; one skipped outcome without it.
+
+    Those count whose operation, type, ranks and payload no constant is fitted to, in any version of the library. A table of another
+    library than NCCL is one skipped outcome. They are few enough that all are predicted, whatever `every` says.
+    """
+    del every
+    from costmodel.studies.validation import collective_packages
+    from costmodel.studies.validation.kernel_packages import MISSING, installed
+
+    root = installed()
+    if root is None:
+        yield Outcome(KIND, "whole", "time_s", None, skipped=MISSING)
+        return
+    for table in collective_packages.tables(root):
+        if table.why_not:
+            yield Outcome(KIND, table.name, "time_s", None, skipped=table.why_not, source=table.name.partition("/")[2])
+            continue
+        for row in collective_packages.rows(table):
+            why = ITS_SHAPE if row.part == FITTED else ""
+            yield replace(outcome(row, catalog), left_out=why, unseen=row.part == collective_packages.NOT_DRAWN)
 
 
 def outcome(row: Row, catalog: Catalog) -> Outcome:
@@ -100,4 +124,4 @@ def predicted(row: Row, catalog: Catalog) -> Timing:
     return competing[0]
 
 
-__all__ = ["knows", "outcome", "outcomes", "predicted"]
+__all__ = ["knows", "outcome", "outcomes", "predicted", "whole"]

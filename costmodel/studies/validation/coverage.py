@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -65,20 +65,24 @@ def with_interval(one: Outcome, catalog: Catalog, *, shipped: bool) -> Outcome:
 
 
 def coverages(kind: str, outcomes: Iterable[Outcome]) -> list[Coverage]:
-    """Of each class in the order in which they are listed, then of all; nothing where no row has an interval."""
-    classes: dict[str, list[Outcome]] = defaultdict(list)
+    """Of each class in the order in which they are listed, then of all; nothing where no row has an interval.
+
+    The outcomes are gone through once, and only counted.
+    """
+    classes: dict[str, Counter[str]] = defaultdict(Counter)
     for one in outcomes:
         if one.inside is not None:
-            classes[one.error_class].append(one)
+            classes[one.error_class].update(
+                {"n": 1, "inside": one.inside, "unseen": one.unseen, "unseen_inside": one.unseen and one.inside}
+            )
     order = [*CLASSES.get(kind, ()), *sorted(classes)]
     found = [_coverage(kind, name, classes[name]) for name in dict.fromkeys(order) if name in classes]
-    every = [one for rows in classes.values() for one in rows]
+    every: Counter[str] = sum(classes.values(), Counter())
     return [*found, _coverage(kind, ALL, every)] if every else []
 
 
-def _coverage(kind: str, name: str, rows: list[Outcome]) -> Coverage:
-    unseen = [bool(one.inside) for one in rows if one.unseen]
-    return Coverage(kind, name, len(rows), sum(bool(one.inside) for one in rows), len(unseen), sum(unseen))
+def _coverage(kind: str, name: str, counts: Counter[str]) -> Coverage:
+    return Coverage(kind, name, counts["n"], counts["inside"], counts["unseen"], counts["unseen_inside"])
 
 
 def table(kind: str, found: Iterable[Coverage]) -> list[Table]:

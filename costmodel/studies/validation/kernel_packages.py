@@ -7,13 +7,17 @@ taken), a time can be zero or less (dropped), and the rows of eight bits include
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 PACKAGE = "aiconfigurator_core"
+MISSING = "the package aiconfigurator-core is not installed: pip install 'roofline-costmodel[deep]'"
+SOURCE = "aiconfigurator-core 0.12.0"
 Row = Mapping[str, str]
 
 SYSTEMS = {
@@ -25,7 +29,9 @@ SYSTEMS = {
     "l40s": "l40s",
     "b300_sxm": "b300-sxm",
 }
-"""Its name of each machine, and the catalog's of the chip."""
+"""Its name of each machine whose kernels constants were fitted to, and the catalog's of the chip."""
+FURTHER_SYSTEMS = {"gb300": "gb300", "rtx_pro_6000_server": "rtx-pro-6000-server"}
+"""Those of chips that take the constants of a sister, or usual ones."""
 
 VERSIONS = {"trtllm": "1.3.0rc20", "vllm": "0.24.0", "sglang": "0.5.14"}
 OLDER = {"a100_sxm": {"trtllm": "1.0.0", "vllm": "0.14.0", "sglang": "0.5.10"}}
@@ -40,6 +46,17 @@ MATMUL_OF = {
 """The framework whose products of each precision are taken: those of others differ by 3 % in the median in bf16, by 30 % in fp8."""
 
 EXPERTS_OF = {"bf16": "bfloat16", "fp8-block": "fp8_block"}
+SHAPE = {
+    "matmul": ("columns", "features"),
+    "prefill": ("heads", "kv_heads", "head_size"),
+    "decode": ("heads", "kv_heads", "head_size"),
+    "experts": ("hidden_size", "expert_ffn_size", "experts", "experts_per_token"),
+    "cast": ("features",),
+}
+"""Columns that are the shape of weights or heads, by which rows are parted into those that are fitted and those that judge."""
+WITHOUT_GATE = {(2688, 1856), (2048, 5120), (8192, 5120)}
+"""Widths of models and experts of Nemotron 3, whose experts have two matrices. The newest collectors time them so: of tokens for all
+experts they take 0.7 to 0.9 of what three matrices would take through memory. Older ones gave them a gate."""
 REPEATS = 5
 """Copies of the weights that the collector uses in turn, at most; fewer where one fills the cache."""
 
@@ -57,7 +74,7 @@ class Measured:
     @property
     def chip(self) -> str:
         """The catalog's name."""
-        return SYSTEMS[self.system]
+        return (SYSTEMS | FURTHER_SYSTEMS)[self.system]
 
     @property
     def implementation(self) -> str:
@@ -68,19 +85,19 @@ class Measured:
     def source(self) -> str:
         """What to cite."""
         *_, framework, version, table = self.path.with_suffix("").parts
-        return f"aiconfigurator-core 0.12.0, {framework}/{version}/{table}"
+        return f"{SOURCE}, {framework}/{version}/{table}"
 
 
 def installed() -> Path | None:
     """The folder of its tables, or None where the package is not there; it is not imported."""
-    found = find_spec(PACKAGE)
+    found = find_spec(PACKAGE) if find_spec("pyarrow") is not None else None
     places = found.submodule_search_locations if found is not None else None
     return Path(places[0]) / "systems" / "data" if places else None
 
 
-def tables(root: Path) -> Iterator[Measured]:
-    """Every table that a kind of kernel of the model has a form for."""
-    for system in SYSTEMS:
+def tables(root: Path, systems: Iterable[str] = SYSTEMS) -> Iterator[Measured]:
+    """The tables that constants are fitted to: of each kind and precision those of one framework and version a kernel."""
+    for system in systems:
         versions = VERSIONS | OLDER.get(system, {})
 
         def at(
@@ -105,39 +122,58 @@ def tables(root: Path) -> Iterator[Measured]:
 def rows(table: Measured, cache_bytes: float) -> list[Row]:
     """The rows of a table in the columns of tables/published/kernels, in the package's order; none where it has no such table.
 
-    `cache_bytes` is the last-level cache of the chip, which decides how many copies of the weights the collector used in turn.
+    They are those of the kernel that most rows ran, for a framework picks among several. `cache_bytes` is the last-level cache of the
+    chip, which decides how many copies of the weights the collector used in turn.
     """
+    found = list(by_kernel(table, cache_bytes))
+    usual = usual_kernel(kernel for kernel, _ in found)
+    return [row for kernel, row in found if kernel == usual]
+
+
+def usual_kernel(kernels: Iterable[str]) -> str:
+    """The one that most rows ran."""
+    counts = Counter(kernels)
+    return max(sorted(counts), key=counts.__getitem__, default="")
+
+
+def by_kernel(table: Measured, cache_bytes: float) -> Iterator[tuple[str, Row]]:
+    """Each kernel that ran and its row, as `rows` tells them; of rows that stand more than once the first."""
     if not table.path.exists():
-        return []
+        return
     from pyarrow import parquet
 
-    found = _usual([raw for raw in parquet.read_table(table.path).to_pylist() if _taken(table, raw)])
-    seen: dict[tuple[tuple[str, str], ...], Row] = {}
-    for raw in found:
-        row = _COLUMNS[table.kind](table, raw, cache_bytes)
-        seen.setdefault(tuple(row.items()), {**row, "time_us": f"{raw['latency'] * 1e3:.6g}"})
-    return list(seen.values())
+    seen = set()
+    for raw in parquet.read_table(table.path, filters=_filters(table)).to_pylist():
+        if _is_measured(raw):
+            kernel, row = str(raw["kernel_source"]), _COLUMNS[table.kind](table, raw, cache_bytes)
+            if (key := (kernel, *row.values())) not in seen:
+                seen.add(key)
+                yield kernel, {**row, "time_us": f"{raw['latency'] * 1e3:.6g}"}
 
 
-def _usual(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Those of the kernel that most rows ran: a framework picks among several."""
-    kernels = [raw["kernel_source"] for raw in found]
-    most = max(sorted(set(kernels)), key=kernels.count, default="")
-    return [raw for raw in found if raw["kernel_source"] == most]
+def part_of(row: Row) -> str:
+    """The part that a row belongs to: by a checksum of the shape of its weights or heads."""
+    shape = " ".join([row["kind"], *(row[column] for column in SHAPE[row["kind"]])])
+    return "judge" if crc32(shape.encode()) % 2 else "fit"
 
 
-def _taken(table: Measured, raw: Mapping[str, Any]) -> bool:
-    if not raw["latency"] or not raw["latency"] > 0 or not math.isfinite(raw["latency"]):
-        return False
+def _filters(table: Measured) -> list[tuple[str, str, str | int]]:
+    """What the rows of a table must be that its form and constants are for."""
     if table.kind == "matmul":
-        return bool(raw["gemm_dtype"] == MATMUL_OF[table.precision][1])
-    if table.kind in {"prefill", "decode"}:
-        plain = raw["attn_dtype"] == "bfloat16" and raw["kv_cache_dtype"] == "bfloat16"
-        return plain and not raw.get("window_size")
+        return [("gemm_dtype", "==", MATMUL_OF[table.precision][1])]
     if table.kind == "experts":
-        whole = raw["moe_ep_size"] == 1 and raw["distribution"] == "balanced"
-        return whole and raw["moe_dtype"] == EXPERTS_OF[table.precision] and "nongated" not in raw["kernel_source"]
-    return bool(raw["quant_dtype"] == "fp8")
+        even: list[tuple[str, str, str | int]] = [("moe_ep_size", "==", 1), ("distribution", "==", "balanced")]
+        return [*even, ("moe_dtype", "==", EXPERTS_OF[table.precision])]
+    if table.kind == "cast":
+        return [("quant_dtype", "==", "fp8")]
+    return [("attn_dtype", "==", "bfloat16"), ("kv_cache_dtype", "==", "bfloat16")]
+
+
+def _is_measured(raw: Mapping[str, Any]) -> bool:
+    """Whether a row has a time, and is of no window and no experts without a gate."""
+    time = raw["latency"]
+    timed = bool(time) and time > 0 and math.isfinite(time)
+    return timed and not raw.get("window_size") and "nongated" not in (raw["kernel_source"] or "")
 
 
 def _common(table: Measured) -> dict[str, str]:
@@ -175,12 +211,14 @@ def _attention(table: Measured, raw: Mapping[str, Any], _: float) -> Row:
 
 
 def _experts(table: Measured, raw: Mapping[str, Any], _: float) -> Row:
+    newest = table.path.parent.name == VERSIONS[table.framework]
     return _common(table) | {
         "tokens": str(raw["num_tokens"]),
         "hidden_size": str(raw["hidden_size"]),
         "expert_ffn_size": str(raw["inter_size"] // raw["moe_tp_size"]),
         "experts": str(raw["num_experts"]),
         "experts_per_token": str(raw["topk"]),
+        "gated": "0" if newest and (raw["hidden_size"], raw["inter_size"]) in WITHOUT_GATE else "1",
     }
 
 

@@ -6,8 +6,10 @@ Of the published rows those of the part `judge` count: the constants were fitted
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from dataclasses import replace
+from functools import cache, lru_cache
 from pathlib import Path
 
 from costmodel.catalog.catalog import Catalog, shipped
@@ -40,11 +42,14 @@ COLUMNS: dict[str, dict[str, str]] = {
         "expert_ffn_size": "expert_ffn_size",
         "experts": "experts",
         "experts_per_token": "chosen",
+        "gated": "gated",
     },
     "cast": {"rows": "rows", "features": "columns"},
 }
-MAY_BE_ZERO = frozenset({"context_tokens", "causal"})
+MAY_BE_ZERO = frozenset({"context_tokens", "causal", "gated"})
 """Columns of a shape in which 0 means none of it."""
+USUAL = {"gated": "1"}
+"""What a column is where a table does not have it."""
 FAMILY = {"forward-backward": "backward", "cast": "stream"}
 """The family of constants of a kind, where it is called otherwise."""
 
@@ -118,31 +123,45 @@ def outcome(row: Row, catalog: Catalog) -> Outcome:
 
 def predicted(row: Row, catalog: Catalog) -> Mapping[str, float]:
     """Time and interval in seconds; raises InputError for a row that does not say enough."""
-    given = inputs(row, catalog)
-    found = call(_FORMS[row.text("kind")], given)
-    return {**found, **call(kernels_math.interval, {**_kernel(row, catalog).constants, "time": found["time"]})}
+    return _predicted(_words(row), row.text("cast_included"), _shape(row), catalog=catalog)
 
 
-def inputs(row: Row, catalog: Catalog) -> dict[str, float]:
-    """What the equations are given for a row; raises InputError, as `predicted` does."""
-    kind = row.text("kind")
-    if kind not in COLUMNS:
-        raise InputError.unknown("kind of kernel", kind, COLUMNS)
-    shape = {name: _count(row, column, 0 if column in MAY_BE_ZERO else 1) for column, name in COLUMNS[kind].items()}
-    return {**setting(row, catalog), **shape}
+@lru_cache(maxsize=2**16)
+def _predicted(
+    words: tuple[str, str, str, str], cast_included: str, shape: tuple[float, ...], *, catalog: Catalog
+) -> Mapping[str, float]:
+    """Of one shape; frameworks time the same products."""
+    names = COLUMNS[words[1]].values()
+    found = call(_FORMS[words[1]], {**_setting(words, cast_included, catalog), **dict(zip(names, shape, strict=True))})
+    bounds = call(kernels_math.interval, {**_known(*words, catalog=catalog).constants, "time": found["time"]})
+    return {"time": found["time"], **bounds}
 
 
 def setting(row: Row, catalog: Catalog) -> dict[str, float]:
-    """Of these, what does not depend on the shape."""
+    """What the equations are given for a row that does not depend on its shape; raises InputError, as `predicted` does."""
+    return _setting(_words(row), row.text("cast_included"), catalog)
+
+
+def _shape(row: Row) -> tuple[float, ...]:
+    kind = row.text("kind")
+    if kind not in COLUMNS:
+        raise InputError.unknown("kind of kernel", kind, COLUMNS)
+    return tuple(_count(row, column, 0 if column in MAY_BE_ZERO else 1) for column in COLUMNS[kind])
+
+
+def _words(row: Row) -> tuple[str, str, str, str]:
+    """Chip, kind, precision and implementation; no implementation where constants do not depend on it."""
+    chip, kind, precision, implementation = (
+        row.text(column) for column in ("chip", "kind", "precision", "implementation")
+    )
+    return chip, kind, precision, "" if FAMILY.get(kind, kind) in {"matmul", "stream"} else implementation
+
+
+def _setting(words: tuple[str, str, str, str], cast_included: str, catalog: Catalog) -> dict[str, float]:
     cast = CHOICES["row_operation"].index("cast")
     again = {"cache_copies": 1.0, "array_copies": 1.0, "weight_copies": 1.0, "window": 0.0}
-    inside = {"cast_size": 0.0} if row.text("cast_included") == "no" else {}
-    return {**_kernel(row, catalog).inputs, **again, **inside, "row_operation": float(cast)}
-
-
-def _kernel(row: Row, catalog: Catalog) -> Kernel:
-    words = (row.text(column) for column in ("chip", "kind", "precision", "implementation"))
-    return _known(*words, catalog=catalog)
+    inside = {"cast_size": 0.0} if cast_included == "no" else {}
+    return {**_known(*words, catalog=catalog).inputs, **again, **inside, "row_operation": float(cast)}
 
 
 @cache
@@ -150,14 +169,13 @@ def _known(chip: str, kind: str, precision: str, implementation: str, *, catalog
     family = FAMILY.get(kind, kind)
     if precision not in PEAKS:
         raise InputError.unknown("precision of a kernel", precision, PEAKS)
-    named = None if family in {"matmul", "stream"} else implementation or None
     of = "bf16" if kind == "cast" else precision
-    return kernel(catalog.chip(chip), family, catalog, precision=of, implementation=named)
+    return kernel(catalog.chip(chip), family, catalog, precision=of, implementation=implementation or None)
 
 
 def _count(row: Row, column: str, least: int) -> float:
     """A number from `least` to what the command takes."""
-    text = row.text(column)
+    text = row.text(column) or USUAL.get(column, "")
     try:
         value = float(text)
     except ValueError:
@@ -167,17 +185,30 @@ def _count(row: Row, column: str, least: int) -> float:
     return value
 
 
-def deep(catalog: Catalog, limit: int | None = None) -> Iterator[Outcome]:
-    """Every row of the whole tables of aiconfigurator-core, or `limit` of each spread evenly; one skipped outcome without it."""
-    from costmodel.studies.validation.kernel_packages import PACKAGE, installed, rows, tables
+def whole(catalog: Catalog, each: int | None = None, *, every: bool = True) -> Iterator[Outcome]:
+    """Every kernel of the whole tables of aiconfigurator-core, or `each` of a table spread evenly; one skipped outcome without it.
+
+    Those count whose shapes nothing was fitted to, of the kernels that constants were fitted to; others are predicted where `every`
+    is true.
+    """
+    from costmodel.studies.validation import kernel_whole
+    from costmodel.studies.validation.kernel_packages import MISSING, installed
 
     root = installed()
     if root is None:
-        why = f"{PACKAGE} is not installed: pip install 'roofline-costmodel[deep]'"
-        yield Outcome("kernels", "deep", QUANTITY, None, skipped=why)
+        yield Outcome("kernels", "whole", QUANTITY, None, skipped=MISSING)
         return
-    for table in tables(root):
-        found = rows(table, catalog.chip(table.chip).details["l2_capacity"].value)
-        step = 1 if limit is None else max(1, len(found) // limit)
-        for number, cells in enumerate(found[::step], 1):
-            yield outcome(Row({**cells, "source": table.source}, f"{table.source}-{number}"), catalog)
+    taken: Counter[Path] = Counter()
+    for table in kernel_whole.whole_tables(root):
+        found = kernel_whole.found_in(root, table, catalog.chip(table.chip).details["l2_capacity"].value)
+        taken[table.path] += len(found)
+        step = 1 if each is None else max(1, len(found) // each)
+        for number, one in enumerate(found[::step], 1):
+            name = f"{table.system}/{table.kind}/{table.precision}/{one.source.partition(', ')[2]}-{number}"
+            row = Row({**one.row, "source": one.source}, name)
+            if every or not one.left_out:
+                yield replace(outcome(row, catalog), left_out=one.left_out, unseen=not one.left_out)
+            else:
+                yield Outcome("kernels", name, QUANTITY, row.number(QUANTITY), source=one.source, left_out=one.left_out)
+    for other in (*kernel_whole.unlike(root), *kernel_whole.rest(root, taken)):
+        yield Outcome("kernels", other.name, QUANTITY, None, skipped=other.why_not, source=other.source)

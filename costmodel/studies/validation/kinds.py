@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +18,8 @@ from costmodel.studies.validation.rows import read_table
 NAMES = ("training", "memory", "collectives", "kernels")
 WITH_MODELS = ("training", "memory")
 """Kinds whose rows name models, which `outcomes` takes a file of as its third argument."""
+WITH_WHOLE = ("collectives", "kernels")
+"""Kinds of which a package on the index holds whole tables."""
 
 
 class Kind(Protocol):
@@ -60,4 +63,16 @@ def outcomes(name: str, catalog: Catalog, table: Path | None, models: Path | Non
     return (with_interval(one, catalog, shipped=table is None) for one in found)
 
 
-__all__ = ["NAMES", "module", "of_table", "offered", "outcomes"]
+def whole(name: str, catalog: Catalog, *, every: bool) -> Iterator[Outcome]:
+    """What comes of each row of the whole tables of a kind, with its interval; raises InputError for a kind that has none.
+
+    Rows that do not count are predicted where `every` is true: there are a million of them.
+    """
+    if name not in WITH_WHOLE:
+        raise InputError(f"there are no whole tables of {name}: --whole is for {' or '.join(WITH_WHOLE)}")
+    run = cast("Callable[..., Iterator[Outcome]]", vars(import_module(f"{__package__}.{name}"))["whole"])
+    found = run(catalog, every=every)
+    return (replace(with_interval(one, catalog, shipped=False), unseen=one.unseen) for one in found)
+
+
+__all__ = ["NAMES", "WITH_WHOLE", "module", "of_table", "offered", "outcomes", "whole"]

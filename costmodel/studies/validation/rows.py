@@ -85,6 +85,19 @@ def read_table(path: Path) -> tuple[tuple[str, ...], list[Row]]:
     return columns, rows
 
 
+def check_ids(path: Path) -> None:
+    """Raise InputError, with both lines, for a table in which two rows have the same `id`: a run would count twice."""
+    seen: dict[str, str] = {}
+    for row in read_table(path)[1]:
+        name, line = row.text("id"), row.where.rpartition(":")[2]
+        if name and name in seen:
+            raise InputError(
+                f"{row.where}: the id {name[:60]!r} is that of line {seen[name]} too, and a row must not count twice: "
+                f"remove one of the two, or rename it"
+            )
+        seen[name] = line
+
+
 def _lines(text: str, shown: str) -> Iterator[tuple[int, Sequence[str]]]:
     """The lines that hold anything, with their numbers."""
     csv.field_size_limit(LARGEST_CELL)

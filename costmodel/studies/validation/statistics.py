@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +48,10 @@ class Summary:
 
 def summary(kind: str, group: str, outcomes: Iterable[Outcome]) -> Summary:
     """The errors of those outcomes that are predicted."""
-    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    return _summary(kind, group, [outcome.error for outcome in outcomes if outcome.error is not None])
+
+
+def _summary(kind: str, group: str, errors: Sequence[float]) -> Summary:
     if not errors:
         return Summary(kind, group, 0, None, None, None)
     sizes = sorted(map(abs, errors))
@@ -61,21 +66,27 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
-def summaries(kind: str, outcomes: Sequence[Outcome], by: str | None) -> list[Summary]:
-    """All rows of a kind, then its quantities where there are several, or its groups; the largest first."""
+def summaries(kind: str, outcomes: Iterable[Outcome], by: str | None) -> list[Summary]:
+    """All rows of a kind, then its quantities where there are several, or its groups; the largest first.
+
+    The outcomes are gone through once, and of each no more than its error is kept.
+    """
     key = GROUPINGS[by] if by is not None else lambda outcome: outcome.quantity
-    groups: dict[str, list[Outcome]] = defaultdict(list)
+    groups: dict[str, tuple[list[int], array[float]]] = defaultdict(lambda: ([0], array("d")))
     for outcome in outcomes:
-        groups[key(outcome) or "-"].append(outcome)
-    parts = sorted(groups.items(), key=lambda item: (-len(item[1]), item[0]))
-    each = [summary(kind, group, rows) for group, rows in parts] if by is not None or len(parts) > 1 else []
-    return [summary(kind, ALL, outcomes), *each]
+        rows, errors = groups[key(outcome) or "-"]
+        rows[0] += 1
+        if outcome.error is not None:
+            errors.append(outcome.error)
+    parts = sorted(groups.items(), key=lambda item: (-item[1][0][0], item[0]))
+    every = array("d", (error for _, (_, errors) in parts for error in errors))
+    each = [_summary(kind, group, errors) for group, (_, errors) in parts] if by is not None or len(parts) > 1 else []
+    return [_summary(kind, ALL, every), *each]
 
 
 def worst(outcomes: Iterable[Outcome], count: int) -> list[Outcome]:
     """Those furthest from what was measured, the worst first; too low counts as much as too high by the same factor."""
-    predicted = [outcome for outcome in outcomes if outcome.error is not None]
-    return sorted(predicted, key=_distance, reverse=True)[:count]
+    return heapq.nlargest(count, (outcome for outcome in outcomes if outcome.error is not None), key=_distance)
 
 
 def _distance(outcome: Outcome) -> float:

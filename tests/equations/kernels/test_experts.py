@@ -23,12 +23,13 @@ CHIP = {
     "activation_share": 0.5,
     "start": 2e-5,
     "expert_start": 0.0,
+    "listing_time": 0.0,
     "cache_capacity": 5e7,
     "cached_speedup": 1.0,
     "cache_reach": 1.2,
     "weight_copies": float("inf"),
 }
-SHAPE = {"hidden_size": 4096, "expert_ffn_size": 1024, "experts": 64, "chosen": 4}
+SHAPE = {"hidden_size": 4096, "expert_ffn_size": 1024, "experts": 64, "chosen": 4, "gated": 1}
 
 
 def block(tokens, **more):
@@ -65,3 +66,17 @@ def test_one_expert_that_all_tokens_go_to_is_dense():
     plain = compile_math(Gemm.system, ["work"])(groups=3, M=512, N=1024, K=4096)
     assert found["work"] == plain["work"]
     assert found["active"] == 1
+
+
+@given(st.integers(1, 100_000))
+def test_without_a_gate_two_thirds_of_work_and_weights(tokens):
+    gated, bare = block(tokens), block(tokens, gated=0)
+    for quantity in ("work", "weight_bytes"):
+        assert bare[quantity] == pytest.approx(gated[quantity] * 2 / 3)
+    assert bare["time"] < gated["time"]
+
+
+def test_listing_counts_experts_that_no_token_comes_to():
+    """A token and 256 experts at 0.25 us each: 64 us, however few are active; starting four on 100 units a 25th of one start."""
+    found = block(1, experts=256, listing_time=2.5e-7, expert_start=1e-5)
+    assert found["experts_time"] == pytest.approx(64e-6 + 4e-5 / 100)

@@ -27,6 +27,7 @@ CHIP = {
     "whole_waves": 0.0,
     "cached_speedup": 1.0,
     "cast_share": 1.0,
+    "cast_row_time": 0.0,
     "cast_size": 0,
     "operand_size": 2,
     "result_size": 2,
@@ -142,6 +143,13 @@ def test_a_cast_is_a_stream_of_its_own():
     found = product(4096, 4096, 4096, cast_size=3, cast_share=0.5)
     assert found["cast_time"] == pytest.approx(3 * 4096 * 4096 / 0.5e12)
     assert found["time"] == pytest.approx(product(4096, 4096, 4096)["time"] + found["cast_time"])
+
+
+def test_a_cast_of_short_rows_goes_by_the_rows():
+    """8192 rows of a microsecond each on 100 units: 81.92 us, where 256 features in three bytes would stream in 6."""
+    short = product(8192, 1024, 256, cast_size=3, cast_share=1, units=100, cast_row_time=1e-6)
+    assert short["cast_time"] == pytest.approx(81.92e-6)
+    assert product(8192, 1024, 256, cast_row_time=1e-6)["cast_time"] == 0
 
 
 ARRAY = {
