@@ -1,13 +1,8 @@
 """The table of placements: every way to lay logical axes (tp, cp, dp, pp) on the dimensions of a machine, as columns of numbers.
 
 A placement writes the size of each dimension as an ordered product over the logical axes. Inside a dimension they nest in the
-order of `axes`, innermost first, so that the axis with the most traffic gets the links of its own.
-
-Columns, one row a placement, all float64:
-    tp, cp, dp, pp                 degrees
-    domain_tp.., unit_tp..         on switches: members of a group in one fast domain, and in one unit
-    tp_x, tp_stride_x, tp_ring_x   on a torus: size of the sub-axis along x, chips inside it, whether it closes; and y, z
-    tp_slices                      on a torus: slices that a group spans
+order of `axes`, innermost first, so that the axis with the most traffic gets the links of its own. `columns` says what the
+equations make of each.
 """
 
 from __future__ import annotations
@@ -23,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from costmodel.errors import InputError
 from costmodel.topology import groups
+from costmodel.topology.columns import Run, columns_of
 from costmodel.topology.frameworks import BEST, MESHES, NAMES, by_name, mesh, order_by_name
 from costmodel.topology.grammar import (
     AXES,
@@ -36,16 +32,13 @@ from costmodel.topology.grammar import (
     parse_placement,
     run_name,
 )
-from costmodel.topology.machine import AXIS_NAMES, Dimension, Machine
+from costmodel.topology.machine import Machine
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Column = NDArray[np.float64]
-    Counts = NDArray[np.int64]
-
-Run = tuple[Dimension, ...]
+    from costmodel.topology.columns import Column, Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +158,7 @@ def reached(
         runs = filled(machine, placement, placement.degrees())
         factors, strides = _as_written(runs, AXES)
         dimensions = tuple(run.dimensions for run in runs)
-        columns = _columns(machine, AXES, dimensions, factors, strides)
+        columns = columns_of(machine, AXES, dimensions, factors, strides)
         return PlacementTable(machine, AXES, columns, dimensions, factors, strides)
     left_out = [axis for axis in AXES if axis not in placement.axes]
     table = placements(
@@ -208,7 +201,7 @@ def members(
             return _worst_members(numbered, wanted, machine)
     runs = filled(machine, placement, wanted)
     factors, strides = _as_written(runs, axes)
-    columns = _columns(machine, axes, [run.dimensions for run in runs], factors, strides)
+    columns = columns_of(machine, axes, [run.dimensions for run in runs], factors, strides)
     return {name: float(column[0]) for name, column in columns.items()}
 
 
@@ -245,7 +238,7 @@ def _nested(machine: Machine, axes: Sequence[str], runs: tuple[Run, ...], factor
 
     strides = np.ones_like(factors)
     strides[:, 1:] = np.cumprod(factors[:, :-1], axis=1)
-    columns = _columns(machine, axes, runs, factors, strides)
+    columns = columns_of(machine, axes, runs, factors, strides)
     return PlacementTable(machine, tuple(axes), columns, runs, factors, strides)
 
 
@@ -263,7 +256,7 @@ def _both_nestings(table: PlacementTable) -> PlacementTable:
     strides[:, dp], strides[:, pp] = strides[:, dp] * table.factors[:, pp, shared], strides[:, dp].copy()
     factors = np.concatenate([table.factors, table.factors[:, :, shared]], axis=2)
     strides = np.concatenate([table.strides, strides], axis=2)
-    columns = _columns(table.machine, table.axes, table.runs, factors, strides)
+    columns = columns_of(table.machine, table.axes, table.runs, factors, strides)
     return PlacementTable(table.machine, table.axes, columns, table.runs, factors, strides)
 
 
@@ -333,43 +326,3 @@ def _factorizations(size: int, axes: int) -> list[tuple[int, ...]]:
         if size % first == 0
         for rest in _factorizations(size // first, axes - 1)
     ]
-
-
-def _columns(
-    machine: Machine, axes: Sequence[str], runs: Sequence[Run], factors: Counts, strides: Counts
-) -> dict[str, Column]:
-    """The columns of the table from `factors` and `strides` [run, axis, row]."""
-    import numpy as np
-
-    degrees = factors.prod(axis=0)
-    columns = {axis: degrees[place] for place, axis in enumerate(axes)}
-    if machine.is_torus:
-        columns |= _torus_columns(machine, axes, factors, strides)
-    else:
-        below, in_unit = 1, np.ones_like(degrees)
-        for run, sizes, inside in zip(runs, factors, strides, strict=True):
-            run_size = prod(dimension.size for dimension in run)
-            room = max(1, min(run_size, machine.unit // below))
-            # groups.members_in_block, on arrays: the fewest members in one block of `room` places.
-            in_unit = in_unit * np.maximum(1, np.gcd(sizes * inside, room) // inside)
-            below *= run_size
-        columns |= {f"domain_{axis}": factors[0, place] for place, axis in enumerate(axes)}
-        columns |= {f"unit_{axis}": in_unit[place] for place, axis in enumerate(axes)}
-    return {name: column.astype(np.float64) for name, column in columns.items()}
-
-
-def _torus_columns(machine: Machine, axes: Sequence[str], factors: Counts, strides: Counts) -> dict[str, Counts]:
-    import numpy as np
-
-    columns: dict[str, Counts] = {}
-    one = np.ones(factors.shape[2], dtype=np.int64)
-    for place, axis in enumerate(axes):
-        for number, name in enumerate(AXIS_NAMES):
-            size, stride, closes = one, one, one == 0
-            if number < len(machine.fast):
-                dimension = machine.dimensions[number]
-                size, stride = factors[number, place], np.where(factors[number, place] > 1, strides[number, place], 1)
-                closes = (size > 1) & (size * stride == dimension.size) & dimension.wrap
-            columns |= {f"{axis}_{name}": size, f"{axis}_stride_{name}": stride, f"{axis}_ring_{name}": closes}
-        columns[f"{axis}_slices"] = factors[-1, place] if machine.network else one
-    return columns
