@@ -167,7 +167,8 @@ Placement = Annotated[
         "--placement",
         metavar="NAME",
         help="Which placements are tried: what megatron, torchtitan, llama3, jax or jax-split reaches, an order such as "
-        "tp-dp-pp, or one written out (domain:tp8/network:dp16.pp4); best tries all.",
+        "tp-dp-pp, those with each axis where you say (tp:x,fsdp:yz on a torus, tp:domain,dp:network), or one written out "
+        "(domain:tp8/network:dp16.pp4); best tries all.",
     ),
 ]
 Offload = Annotated[

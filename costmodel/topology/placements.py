@@ -33,6 +33,7 @@ from costmodel.topology.grammar import (
     run_name,
 )
 from costmodel.topology.machine import Machine
+from costmodel.topology.words import laid, parse_whereabouts, says_where
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,14 +134,16 @@ def placements(
 def reached(
     by: str, machine: Machine, *, limits: Mapping[str, int] | None = None, all_levels: bool = False
 ) -> PlacementTable:
-    """The placements that are reached by a name (a framework's, or `best` for all), in an order, or the one written out.
+    """The placements that are reached by a name (a framework's, or `best` for all), an order, where axes lie, or the one written out.
 
     Orders leave out degrees with which an axis would end inside a dimension at a place that does not divide it, and JAX's
-    meshes those that it refuses. A placement that is written out settles the degrees, whatever the limits. Raises InputError
-    for anything that cannot be read, and when nothing is left.
+    meshes those that it refuses. A placement that is written out settles the degrees, whatever the limits, and so does one
+    that says where axes lie. Raises InputError for anything that cannot be read, and when nothing is left.
     """
     import numpy as np
 
+    if says_where(by):
+        return agreeing(by, machine)
     if by == BEST:
         table = placements(machine, limits=limits, all_levels=all_levels)
         return _both_nestings(table) if machine.is_torus else table
@@ -178,6 +181,50 @@ def reached(
     return _nested(machine, table.axes, table.runs, table.factors[:, :, in_order])
 
 
+def agreeing(text: str, machine: Machine, degrees: Mapping[str, int] | None = None) -> PlacementTable:
+    """The placements with each axis where `text` says that it lies (tp:x fsdp:yz), of these degrees where they are given.
+
+    Dimensions that several axes share are split in every way, in the nesting that was written. Raises InputError where the
+    machine has no such placement, with the nearest degrees that it has.
+    """
+    import numpy as np
+
+    where = parse_whereabouts(text)
+    runs = laid(machine, where)
+    factors_of_runs, strides_of_runs = [], []
+    for run, axes in runs:
+        sizes = np.array(_factorizations(prod(dimension.size for dimension in run), max(1, len(axes))), dtype=np.int64)
+        factors = np.ones((len(AXES), len(sizes)), dtype=np.int64)
+        strides = np.ones_like(factors)
+        inside = np.cumprod(sizes, axis=1) // sizes
+        for place, axis in enumerate(axes):
+            factors[AXES.index(axis)], strides[AXES.index(axis)] = sizes[:, place], inside[:, place]
+        factors_of_runs.append(factors)
+        strides_of_runs.append(strides)
+    rows = np.indices([part.shape[1] for part in factors_of_runs]).reshape(len(runs), -1)
+    factors = np.stack([part[:, row] for part, row in zip(factors_of_runs, rows, strict=True)])
+    strides = np.stack([part[:, row] for part, row in zip(strides_of_runs, rows, strict=True)])
+    dimensions = tuple(run for run, _ in runs)
+    table = PlacementTable(
+        machine, AXES, columns_of(machine, AXES, dimensions, factors, strides), dimensions, factors, strides
+    )
+    if degrees is None:
+        return table
+    wanted = np.array([[degrees.get(axis, 1)] for axis in AXES])
+    made = factors.prod(axis=0)
+    kept = (made == wanted).all(axis=0)
+    if not kept.any():
+        near = made[:, np.abs(np.log2(made / wanted)).sum(axis=0).argmin()].tolist()
+        asked, had = (
+            " ".join(f"{axis}={size}" for axis, size in zip(AXES, some, strict=True) if size > 1) or "one rank"
+            for some in (wanted[:, 0].tolist(), near)
+        )
+        raise InputError(
+            f"placement: {where} cannot give {asked} on {machine.name_as_typed}; the nearest degrees: {had}"
+        )
+    return table.where(kept)
+
+
 def members(
     order: str | Order | Placement, degrees: Mapping[str, int], machine: Machine, axes: Sequence[str] = AXES
 ) -> dict[str, float]:
@@ -208,6 +255,13 @@ def members(
 def _read(text: str, degrees: Mapping[str, int], machine: Machine, axes: Sequence[str]) -> Order | Placement:
     if text in NAMES:
         return by_name(text, degrees, machine)
+    if says_where(text):
+        table = agreeing(text, machine, degrees)
+        if len(table) > 1:
+            raise InputError(
+                f"placement: {len(table)} placements agree with {text}; write one out, {table.placement(0)}"
+            )
+        return table.placement(0)
     _check_name(text, axes)
     return parse_placement(text, axes)
 

@@ -289,6 +289,20 @@ def test_on_a_torus_a_placement_by_name_is_printed_by_axis():
     )
 
 
+def test_axes_where_they_are_said_to_lie_are_split_by_the_degrees():
+    """One split has these degrees; of several the fastest is taken."""
+    found = quick(on="tpu-v5p:4x4x8", layout="tp=2 zero=3 placement=tp:x,fsdp:xyz").estimates[0]
+    assert found.layout.placement == "x:tp2.dp2/y:dp4/z:dp8"
+    several = quick(on="tpu-v5p:4x4x8", layout="tp=4 zero=3 placement=tp:xy,fsdp:xyz").estimates[0]
+    each = [
+        f"tp=4 zero=3 placement={text}"
+        for text in ("x:tp4/y:dp4/z:dp8", "x:tp2.dp2/y:tp2.dp2/z:dp8", "x:dp4/y:tp4/z:dp8")
+    ]
+    assert several.step_time_s == min(quick(on="tpu-v5p:4x4x8", layout=text).estimates[0].step_time_s for text in each)
+    assert "the nearest degrees: tp=4 dp=32" in said(on="tpu-v5p:4x4x8", layout="tp=2 placement=tp:x,fsdp:yz")
+    assert "such as placement=tp:x,fsdp:yz" in said(on="tpu-v5p:4x4x8", layout="tp=4 placement=tp:x fsdp:yz")
+
+
 @pytest.mark.parametrize("on", ["dgx-h100:16", "tpu-v5p:4x4x4", "tpu-v5p:4x4x8"])
 def test_the_best_placement_is_at_least_as_fast_as_every_name(on):
     best = quick(on=on, layout="tp=4 pp=2 placement=best")
