@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
+from costmodel.topology.domains import LARGEST_MACHINE
 from costmodel.topology.groups import group_descriptors
-from costmodel.topology.machine import LARGEST_MACHINE, parse_machine
+from costmodel.topology.machine import parse_machine
 from tests.topology.hand_made import CATALOG, CLUSTERS
 
 
