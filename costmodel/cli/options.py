@@ -54,7 +54,7 @@ On = Annotated[
         metavar="CLUSTER:SIZE",
         show_default=False,
         help="Where: so many chips (dgx-h100:512), nodes x chips (dgx-h100:64x8), a slice (tpu-v5p:8x16x16), or "
-        "Google's name of one (v5p-512).",
+        "Google's name of one (v5p-512); _twisted behind a shape twists it (tpu-v4:4x4x8_twisted).",
     ),
 ]
 Slices = Annotated[

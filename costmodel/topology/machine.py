@@ -4,6 +4,7 @@
     dgx-h100:64x8       nodes times chips of each   tpu-v5p:512         one slice, by chips
     gb200-nvl72:16x64   64 chips of each domain     v5p-512, v6e-256    one slice, by Google's name
     dgx-h100            one fast domain             tpu-v5p             one host
+                                                    tpu-v4:4x4x8_twisted   whose short axes close half way along the long one
 
 A count of chips is spread over the fewest domains, or taken as the standard slice with that many.
 """
@@ -77,7 +78,8 @@ class Machine:
     """Some chips of one cluster; the sizes of its dimensions, inner first, multiply to `chips`.
 
     `slices` counts torus slices joined by the data-centre network (1 elsewhere). `notes` are sentences on how what
-    was typed has been read.
+    was typed has been read. The short axes of slices that are `twisted` are open here: a line along one does not close on
+    itself, and the plain box with open short axes is part of the twisted torus.
     """
 
     cluster: Cluster
@@ -88,6 +90,7 @@ class Machine:
     slices: int
     name_as_typed: str
     notes: tuple[str, ...] = ()
+    twisted: bool = False
 
     @property
     def is_torus(self) -> bool:
@@ -140,6 +143,7 @@ def parse_machine(on: str, slices: int, catalog: Entries) -> Machine:
     """
     InputError.unless(on, str, "a machine is named by text such as 'dgx-h100:512'")
     name, size = _split_name(on, catalog)
+    size, twisted = shapes_of.read_twist(size, on)
     cluster, numbers = _cluster(name, size, on, catalog)
     torus = cluster.scale_up.kind == "torus"
     if slices < 1:
@@ -152,8 +156,10 @@ def parse_machine(on: str, slices: int, catalog: Entries) -> Machine:
             f"--slices is for torus slices, and {cluster.name} has none; put the size in the name, "
             f"such as {cluster.name}:{_forms(cluster)[0]}"
         )
+    if twisted is not None:
+        shapes_of.check_twist(cluster, numbers, twisted=twisted)
     if torus:
-        dimensions, notes = _torus(cluster, numbers, slices, catalog)
+        dimensions, notes = _torus(cluster, numbers, slices, catalog, twisted=bool(twisted))
     else:
         dimensions, notes = _switched(cluster, numbers, catalog)
     chips = prod(dimension.size for dimension in dimensions)
@@ -162,7 +168,7 @@ def parse_machine(on: str, slices: int, catalog: Entries) -> Machine:
             f"{cluster.name} is described up to {cluster.largest_chips} chips; the same fabric is taken to go on",
         )
     chip, host_link = catalog.chip(cluster.chip), catalog.link(cluster.host_link)
-    return Machine(cluster, chip, host_link, chips, dimensions, slices, on, notes)
+    return Machine(cluster, chip, host_link, chips, dimensions, slices, on, notes, bool(twisted))
 
 
 def _split_name(on: str, catalog: Entries) -> tuple[str, str | None]:
@@ -243,15 +249,19 @@ def _named_slice(name: str, catalog: Entries) -> tuple[Cluster, tuple[int, ...]]
 
 
 def _torus(
-    cluster: Cluster, numbers: tuple[int, ...], slices: int, catalog: Entries
+    cluster: Cluster, numbers: tuple[int, ...], slices: int, catalog: Entries, *, twisted: bool
 ) -> tuple[tuple[Dimension, ...], tuple[str, ...]]:
     """The axes of one slice and the level above it."""
     scale_up = cluster.scale_up
     shape, notes = shapes_of.read_shape(cluster, numbers)
+    wraps = shapes_of.wraps(scale_up, shape)
+    if twisted:
+        wraps = tuple(length > min(shape) for length in shape)
+        notes += (shapes_of.TWISTED_NOTE,)
     link = catalog.link(scale_up.link)
     axes = tuple(
         Dimension(name, "torus", length, wrap, link)
-        for name, length, wrap in zip(AXIS_NAMES, shape, shapes_of.wraps(scale_up, shape), strict=False)
+        for name, length, wrap in zip(AXIS_NAMES, shape, wraps, strict=False)
     )
     if not cluster.network:
         if slices > 1:

@@ -140,3 +140,12 @@ def test_a_placement_is_said_by_where_each_axis_lies(costmodel):
     layout = best["layout"].replace("x:tp4/y:dp4/z:dp4", "tp:x,fsdp:yz")
     again = json.loads(costmodel("train", *asked, "--layout", layout).stdout)["results"][0]
     assert (again["layout"], again["step_time_s"]) == (best["layout"], best["step_time_s"])
+
+
+def test_a_twisted_torus_as_a_process(costmodel):
+    done = costmodel("collective", "all-to-all", "--size", "1GiB", "--on", "tpu-v4:4x4x8_twisted")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1.745 times less than on the plain torus" in " ".join(done.stdout.split())
+    refused = costmodel("plan", "llama-3-8b", "--on", "tpu-v4:4x4x4_twisted")
+    assert refused.returncode == 2
+    assert "tpu-v4:4x4x8_twisted" in refused.stderr

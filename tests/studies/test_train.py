@@ -350,3 +350,15 @@ def test_slices_are_joined_by_a_slower_network():
     assert two.chips == 2 * one.chips
     assert two.communication["dp"] > one.communication["dp"]
     assert two.time["matmul"] == one.time["matmul"]
+
+
+def test_a_twisted_slice_is_exact_for_all_chips_and_a_bound_for_fewer():
+    """FSDP over all chips gains what it had lost to an even division; along an axis that no longer closes it takes longer."""
+    for layout, gains in (("zero=3", True), ("tp=4 zero=3 placement=tp:x,fsdp:yz", False)):
+        plain, twisted = (
+            quick(on=f"tpu-v5p:4x4x8{ending}", layout=layout, batch=128, sequence_length=1024)
+            for ending in ("", "_twisted")
+        )
+        times = [answer.estimates[0].step_time_s for answer in (plain, twisted)]
+        assert (times[1] < times[0]) is gains
+        assert any("twisted torus" in note for note in twisted.notes[0])
