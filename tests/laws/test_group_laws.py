@@ -33,13 +33,16 @@ def on_switches(draw, members=small, nodes=small, units=small):
     inside, node, unit = sorted(draw(latencies) for _ in range(3))
     experts = draw(small) * m * in_unit * in_all
     limit = draw(st.integers(1, in_unit * in_all))
+    mesh = draw(st.integers(0, 1))
+    # A mesh has no switches that could add.
+    adding = Fraction(0) if mesh else draw(st.one_of(st.just(Fraction(0)), shares))
     return {
         "n": m * in_unit * in_all,
         "m": m,
         "u": m * in_unit,
         "S": draw(payloads),
         "launch_latency": draw(latencies),
-        "domain_kind": draw(st.integers(0, 1)),
+        "domain_kind": mesh,
         "domain_bandwidth": draw(bandwidths),
         "domain_share": draw(shares),
         "domain_latency": inside,
@@ -52,7 +55,7 @@ def on_switches(draw, members=small, nodes=small, units=small):
         "unit_link_latency": unit,
         "unit_levels_below": draw(small),
         "switch_latency": draw(latencies),
-        "nvls_share": draw(st.one_of(st.just(Fraction(0)), shares)),
+        "nvls_share": adding,
         **tokens(draw, experts, experts * limit // (in_unit * in_all)),
         "node_limit": limit,
     }
