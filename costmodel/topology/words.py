@@ -24,7 +24,7 @@ OTHER_WORDS = {"fsdp": "dp", "data": "dp"}
 WORDS = (*AXES, *OTHER_WORDS)
 
 _START = re.compile(r"\s*([a-z]+):([a-z]*)(?![a-z0-9])")
-_AXIS = re.compile(rf"\s*({'|'.join(WORDS)}):")
+_AXIS = re.compile(rf"\s*({'|'.join(WORDS)}):\s*[a-z]")
 _WORD = re.compile(r"([a-z]+):([a-z0-9+-]+)")
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
