@@ -95,6 +95,16 @@ def on_torus(draw, sizes=lengths, slices=small):
     axes = {f"size_{axis}": draw(sizes) for axis in "xyz"}
     axes |= {f"stride_{axis}": draw(st.sampled_from([1, 1, 2, 4])) for axis in "xyz"}
     axes |= {f"ring_{axis}": draw(st.integers(0, 1)) for axis in "xyz"}
+    twist, side = draw(st.sampled_from([0, 0, 0, 1, 2])), 1
+    if twist and sizes is lengths:
+        # All chips of a twisted slice, whose short axes are open.
+        side = draw(st.integers(3, 4))
+        box = draw(st.permutations([side, side if twist == 1 else 2 * side, 2 * side]))
+        axes |= {f"size_{axis}": length for axis, length in zip("xyz", box, strict=True)}
+        axes |= {f"stride_{axis}": 1 for axis in "xyz"}
+        axes |= {f"ring_{axis}": int(length > side) for axis, length in zip("xyz", box, strict=True)}
+    else:
+        twist = 0
     spanned = draw(slices)
     experts = draw(small) * axes["size_x"] * axes["size_y"] * axes["size_z"] * spanned
     return {
@@ -111,6 +121,8 @@ def on_torus(draw, sizes=lengths, slices=small):
         "host_link_bandwidth": draw(bandwidths),
         "dcn_share": draw(shares),
         "dcn_latency": draw(latencies),
+        "twist": twist,
+        "twist_side": side,
         **tokens(draw, experts, experts),
     }
 

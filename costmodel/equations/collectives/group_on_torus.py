@@ -156,8 +156,8 @@ class CollectivesOnTorus(Chapter):
 
     all_to_all_twist_gain = equation(
         count,
-        group.box_blocks / group.blocks,
-        "load of the busiest cable in an all-to-all on the plain torus over that on this one",
+        select(group.twisted > 0, group.box_blocks / group.blocks, 1),
+        "load of the busiest cable in an all-to-all on the plain torus over that on a twisted slice",
     )
 
     book = part(
