@@ -33,6 +33,7 @@ def collectives_math() -> str:
         "fair_share": FairShare,
         "message_to_neighbour": places.MessageToNeighbour,
         "message_to_farthest": places.MessageToFarthest,
+        "message_to_farthest_of_twist": places.MessageToFarthestOfTwist,
         "message_over_network": places.MessageOverNetwork,
         "message_between_slices": places.MessageBetweenSlices,
         "message_from_host": places.MessageFromHost,
@@ -218,6 +219,7 @@ def group_math(kind: str) -> str:
                 "valid": time.valid,
             }
     where = kind.replace("_", " ")
+    wanted += [name for name in ("all_to_all_twist_gain",) if name in system.equations]
     source = math_module(
         f"Collectives of a group of ranks on {where}, by every algorithm.", {"times": (system, wanted)}
     )

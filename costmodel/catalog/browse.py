@@ -93,6 +93,8 @@ def fields_of(entry: Entry) -> dict[str, str | int | float]:
         if scale_up.slice_prefixes:
             fields["scale_up.slice_prefixes"] = " ".join(scale_up.slice_prefixes)
             fields["scale_up.slice_name_per_chip"] = scale_up.chips_in_slice_name
+        if scale_up.twists:
+            fields["scale_up.twists"] = " ".join(shape_text(shape) for shape in scale_up.twists.shapes)
         fields["scale_up.shapes"] = " ".join(shape_text(shape) for shape in scale_up.shapes)
     else:
         fields["scale_up.size"] = scale_up.size

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from costmodel.catalog.entries import Cluster, Level, Price, ScaleUp
-from costmodel.catalog.facts import fact, facts, number
+from costmodel.catalog.entries import Cluster, Level, Price, ScaleUp, Twists, has_twist, shape_text
+from costmodel.catalog.facts import CONFIDENCE, fact, facts, number
 from costmodel.catalog.reader import Block
 
 WRAP_RULES = ("multiple-of-4", "exactly-16", "exactly-32", "always", "never")
@@ -51,7 +51,7 @@ def _scale_up(block: Block) -> ScaleUp:
         return ScaleUp(kind, block.text("link"), size=block.integer("size", 1, 4096))  # type: ignore[arg-type]
     block.keys_are(
         ("kind", "link", "wrap_rule", "largest"),
-        ("job_limit", "shapes", "slice_prefixes", "slice_name_per_chip"),
+        ("job_limit", "shapes", "slice_prefixes", "slice_name_per_chip", "twists"),
     )
     largest = block.integers("largest", 1, 65536)
     if len(largest) not in (2, 3):
@@ -70,7 +70,17 @@ def _scale_up(block: Block) -> ScaleUp:
         shapes=shapes,
         chips_in_slice_name=block.integer("slice_name_per_chip", 1, 8, default=1),
         slice_prefixes=block.texts("slice_prefixes", ()),
+        twists=_twists(block.block("twists"), len(largest)) if "twists" in block else None,
     )
+
+
+def _twists(block: Block, axes: int) -> Twists:
+    block.keys_are(("shapes", "source", "confidence"), ("note",))
+    shapes = tuple(sorted(tuple(sorted(_shape(block, text, axes))) for text in block.texts("shapes")))
+    for shape in shapes:
+        if not has_twist(shape):
+            raise block.error(f"{shape_text(shape)} has no twist: k x k x 2k and k x 2k x 2k have", "shapes")
+    return Twists(shapes, block.text("source"), block.choice("confidence", CONFIDENCE), block.text("note", ""))
 
 
 def _shape(block: Block, text: str, axes: int) -> tuple[int, ...]:

@@ -119,6 +119,16 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Twists:
+    """The shapes, shortest axis first, of which slices are offered as twisted tori, and who says so."""
+
+    shapes: tuple[tuple[int, ...], ...]
+    source: str
+    confidence: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ScaleUp:
     """The fast domain of a cluster.
 
@@ -126,7 +136,8 @@ class ScaleUp:
     kind `mesh`: `size` chips, one link to each other chip;
     kind `torus`: `axes` axes (2 or 3) of one link each way; `wrap_rule` is `multiple-of-4` (all axes wrap when every
     length is a multiple of 4), `exactly-N` (an axis wraps when it is N long: 16 on v5e and v6e), `always` or `never`;
-    `shapes` are the slices that can be had by name, `largest` the whole pod, `job_limit` the largest that one job is scheduled on.
+    `shapes` are the slices that can be had by name, `largest` the whole pod, `job_limit` the largest that one job is scheduled on,
+    `twists` the slices that can be had with short axes that close half way along the long ones (None: none).
     """
 
     kind: Literal["switch", "mesh", "torus"]
@@ -139,11 +150,17 @@ class ScaleUp:
     shapes: tuple[tuple[int, ...], ...] = ()
     chips_in_slice_name: int = 1  # v5p-512 counts cores, two a chip: 2; v5litepod-64 counts chips: 1
     slice_prefixes: tuple[str, ...] = ()
+    twists: Twists | None = None
 
 
 def shape_text(shape: Sequence[int]) -> str:
     """A shape as it is typed: 8x16x16."""
     return "x".join(str(length) for length in shape)
+
+
+def has_twist(shape: Sequence[int]) -> bool:
+    """Whether short axes can close half way along the others: k x k x 2k and k x 2k x 2k."""
+    return len(shape) == 3 and set(shape) == {min(shape), 2 * min(shape)}
 
 
 @dataclass(frozen=True, slots=True)

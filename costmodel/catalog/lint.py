@@ -278,6 +278,11 @@ def _cluster(catalog: Catalog, cluster: Cluster, path: Path) -> Iterator[Problem
             )
     if len({level.name for level in cluster.network}) < len(cluster.network):
         yield wrong("two levels have the same name", "network")
+    twists = cluster.scale_up.twists
+    if twists is not None and not stands_alone(twists.source) and twists.source not in catalog.sources:
+        yield _from_error(
+            scale_up.block("twists").error(f"the source {twists.source!r} is not in sources.yaml", "source")
+        )
     if cluster.scale_up.kind == "torus":
         yield from (wrong(message, key, inside) for message, key, inside in _torus(cluster))
         return
@@ -299,6 +304,9 @@ def _torus(cluster: Cluster) -> Iterator[tuple[str, str, bool]]:
     for shape in scale_up.shapes:
         if prod(shape) > whole:
             yield f"{shape_text(shape)} has more chips than the whole torus", "shapes", True
+    for shape in scale_up.twists.shapes if scale_up.twists else ():
+        if prod(shape) > whole:
+            yield f"{shape_text(shape)} has more chips than the whole torus", "twists", True
     names = (cluster.name, *cluster.aliases)
     for prefix in scale_up.slice_prefixes:
         if prefix not in names:

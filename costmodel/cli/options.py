@@ -54,7 +54,7 @@ On = Annotated[
         metavar="CLUSTER:SIZE",
         show_default=False,
         help="Where: so many chips (dgx-h100:512), nodes x chips (dgx-h100:64x8), a slice (tpu-v5p:8x16x16), or "
-        "Google's name of one (v5p-512).",
+        "Google's name of one (v5p-512); _twisted behind a shape twists it (tpu-v4:4x4x8_twisted).",
     ),
 ]
 Slices = Annotated[
@@ -170,7 +170,8 @@ Placement = Annotated[
         "--placement",
         metavar="NAME",
         help="Which placements are tried: what megatron, torchtitan, llama3, jax or jax-split reaches, an order such as "
-        "tp-dp-pp, or one written out (domain:tp8/network:dp16.pp4); best tries all.",
+        "tp-dp-pp, those with each axis where you say (tp:x,fsdp:yz on a torus, tp:domain,dp:network), or one written out "
+        "(domain:tp8/network:dp16.pp4); best tries all.",
     ),
 ]
 Offload = Annotated[

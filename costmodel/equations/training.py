@@ -200,6 +200,11 @@ class Step(Chapter):
         seconds, layer_forward - links.taken_forward, "of a layer, forward, while the links of FSDP are free"
     )
     free_backward = equation(seconds, layer_backward - links.taken_backward, "the same, backward")
+    free_for_sync = equation(
+        seconds,
+        layer_backward - links.taken_sync,
+        "of a layer, backward, while the links of reduced gradients are free",
+    )
     sharded = part(
         FullySharded,
         dp=layout.replicas,
@@ -287,6 +292,7 @@ class Step(Chapter):
         across=dp_across,
         forward_compute=mean_layers * free_forward,
         backward_compute=mean_layers * free_backward,
+        last_backward_compute=mean_layers * free_for_sync,
         wire_factor=dp_wire_factor,
         hidden_share=dp_hidden_share,
     )

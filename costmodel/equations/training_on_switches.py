@@ -10,6 +10,7 @@ from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.utilisation import Utilisation
 from costmodel.symbolic import (
     Chapter,
+    both,
     bytes_,
     column,
     count,
@@ -180,6 +181,23 @@ class OnSwitches(Chapter):
             ("tensor-parallel", tp, domain_tp, sharing_crosses),
             ("context-parallel", cp, domain_cp, sharing_crosses),
             ("experts'", layout.ep, domain_ep, sharing_crosses),
+        )
+    )
+    across_crosses = equation(
+        count,
+        holds(sharing.groups > sharing.domain_groups),
+        "1 where groups that share need the network for their sums",
+    )
+    tp_shares_across, cp_shares_across, ep_shares_across = (
+        equation(
+            count,
+            holds(both(groups > 1, equal(holds(ranks > inside), crosses))),
+            f"1 where {axis} traffic takes the links on which groups sum their shares",
+        )
+        for axis, ranks, inside, groups, crosses in (
+            ("tensor-parallel", tp, domain_tp, sharing.groups, across_crosses),
+            ("context-parallel", cp, domain_cp, sharing.groups, across_crosses),
+            ("experts'", layout.ep, domain_ep, sharing.groups, across_crosses),
         )
     )
     step = communicating(

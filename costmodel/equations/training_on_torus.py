@@ -233,6 +233,23 @@ class OnTorus(Chapter):
             ("experts'", inner(differing), sharing),
         )
     )
+    tp_shares_across, cp_shares_across, ep_shares_across = (
+        equation(
+            count,
+            largest(
+                *(
+                    holds(both(group[spread] > 1, outer(sharing)[spread] > 1))
+                    for spread in ("size_x", "size_y", "size_z", "slices")
+                )
+            ),
+            f"1 where {axis} traffic takes the links on which groups sum their shares",
+        )
+        for axis, group, sharing in (
+            ("tensor-parallel", on_tp, sharing),
+            ("context-parallel", on_cp, sharing),
+            ("experts'", inner(differing), sharing),
+        )
+    )
     step = communicating(
         layout,
         Groups(

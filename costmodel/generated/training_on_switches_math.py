@@ -1226,16 +1226,23 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     host_exposed_backward = host_layers_away * (host_copied_backward - host_hidden_share * min(host_copied_backward, backward_alone))  # what shows, backward
     layer_backward = backward_alone + host_exposed_backward  # a layer, backward, before FSDP
     domain_replicas = domain_cp * domain_dp  # ranks with the same weights in one fast domain
+    sharing_domain_groups = max(domain_replicas / sharing_ranks, 1)  # groups that share in one fast domain
+    sharing_groups = replicas / sharing_ranks  # groups that share
+    across_crosses = 1 if sharing_groups > sharing_domain_groups else 0  # 1 where groups that share need the network for their sums
+    cp_shares_across = 1 if ((1 if cp > domain_cp else 0) == across_crosses) and (sharing_groups > 1) else 0  # 1 where context-parallel traffic takes the links on which groups sum their shares
     sharing_domain_sharing = min(sharing_ranks, domain_replicas)  # neighbours that share in one fast domain
     sharing_crosses = 1 if sharing_ranks > sharing_domain_sharing else 0  # 1 where ranks that share weights need the network
     cp_shares_links = 1 if (1 if cp > domain_cp else 0) == sharing_crosses else 0  # 1 where context-parallel traffic takes the links on which weights are shared
+    links_cp_shares_sync = cp_shares_across if weights_sharded > 0 else max(cp_shares_links, cp_shares_across)  # 1 where context-parallel traffic takes the links of what follows the last backward pass
+    tp_shares_across = 1 if ((1 if tp > domain_tp else 0) == across_crosses) and (sharing_groups > 1) else 0  # 1 where tensor-parallel traffic takes the links on which groups sum their shares
     tp_shares_links = 1 if (1 if tp > domain_tp else 0) == sharing_crosses else 0  # 1 where tensor-parallel traffic takes the links on which weights are shared
+    links_tp_shares_sync = tp_shares_across if weights_sharded > 0 else max(tp_shares_links, tp_shares_across)  # 1 where tensor-parallel traffic takes the links of what follows the last backward pass
+    links_taken_sync = links_cp_shares_sync * (context_exposed_backward + context_exposed_forward * repeated_cp) + links_tp_shares_sync * (repeated_tp * tensor_exposed_forward + tensor_exposed_backward)  # of its backward pass, when the links of what follows the last one are taken
+    free_for_sync = layer_backward - links_taken_sync  # of a layer, backward, while the links of reduced gradients are free
+    mean_layers = layers / pp  # layers of the average stage
     links_taken_backward = cp_shares_links * (context_exposed_backward + context_exposed_forward * repeated_cp) + tp_shares_links * (repeated_tp * tensor_exposed_forward + tensor_exposed_backward)  # of its backward pass
     free_backward = layer_backward - links_taken_backward  # the same, backward
-    mean_layers = layers / pp  # layers of the average stage
-    sharing_domain_groups = max(domain_replicas / sharing_ranks, 1)  # groups that share in one fast domain
     shares_of_stage_ideal_all_reduce_half_hierarchical_inside_all_gather_latency = domain_latency * (sharing_domain_groups - 1)  # n - 1 steps
-    sharing_groups = replicas / sharing_ranks  # groups that share
     shares_of_stage_ideal_all_reduce_half_hierarchical_rails_all_gather_latency = nic_latency * (sharing_groups / sharing_domain_groups - 1)  # n - 1 steps
     unit_replicas = unit_cp * unit_dp  # ranks with the same weights in one scalable unit
     sharing_unit_groups = max(unit_replicas / sharing_ranks, 1)  # groups that share in one scalable unit
@@ -1768,8 +1775,8 @@ def evaluate(*, heads: Any, tp: Any, kv_heads: Any, ffn_size: Any, pp: Any, virt
     sync_one_reduction = dp_wire_factor * (scattered_of_stage_reduce_scatter if optimizer_sharded > 0 else gradients_of_stage_all_reduce)  # of all gradients of a stage
     sync_last_reduction = sync_across_groups + (0 if weights_sharded > 0 else sync_one_reduction)  # what follows the last backward pass of a step
     sync_scatters = micro_batches if gradients_sharded > 0 else 1  # times that the gradients are reduced in a step
-    sync_gradient_behind_one = dp_hidden_share * (min(sync_last_reduction, free_backward * mean_layers) + (0 if weights_sharded > 0 else (sync_scatters - 1) * min(sync_one_reduction, free_backward * mean_layers)))  # what hides of the reductions where each has the backward pass of one micro-batch
-    sync_gradient_behind_group = sync_gradient_behind_one if gradients_sharded > 0 else dp_hidden_share * min(sync_last_reduction, free_backward * mean_layers * pp)  # what would hide if every chunk had the passes of a whole group
+    sync_gradient_behind_one = dp_hidden_share * (min(sync_last_reduction, free_for_sync * mean_layers) + (0 if weights_sharded > 0 else (sync_scatters - 1) * min(sync_one_reduction, free_backward * mean_layers)))  # what hides of the reductions where each has the backward pass of one micro-batch
+    sync_gradient_behind_group = sync_gradient_behind_one if gradients_sharded > 0 else dp_hidden_share * min(sync_last_reduction, free_for_sync * mean_layers * pp)  # what would hide if every chunk had the passes of a whole group
     sync_last_gradient = sync_gradient_behind_group - sync_gradient_behind_one  # what shows if no chunk has them
     sync_gradient = sync_last_reduction + (0 if weights_sharded > 0 else sync_one_reduction * (sync_scatters - 1))  # reductions of a step
     sync_least_gradient = sync_gradient - sync_gradient_behind_group  # what would show then

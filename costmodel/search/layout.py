@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from costmodel.errors import InputError, nearest
 from costmodel.generated import labels
+from costmodel.topology.words import says_where
 
 SCHEDULES, RECOMPUTE, CONTEXTS, OFFLOADS, RESHARDS = (
     labels.CHOICES[name] for name in ("schedule", "recompute", "cp_type", "offload", "reshard")
@@ -46,7 +47,7 @@ KEYS = {
     "last": "layers of the last stage, beside embedding and head (default: balanced)",
     "p2p": "overlap or blocking: whether messages between stages overlap the work (default blocking for 1f1b, else overlap)",
     "offload": f"what the host keeps: {', '.join(OFFLOADS)}; with {DRIVES} behind it states go on to its drives (default none)",
-    "placement": "megatron, torchtitan, llama3, jax, jax-split or best; an order, fastest links first; or the ranks on each dimension (domain:tp8/network:dp16.pp4). Default: tp-dp-pp, or tp-cp-dp-pp when cp is over 1; best on a TPU slice",
+    "placement": "megatron, torchtitan, llama3, jax, jax-split or best; an order, fastest links first; where each axis lies (tp:x,fsdp:yz); or the ranks on each dimension (domain:tp8/network:dp16.pp4). Default: tp-dp-pp, or tp-cp-dp-pp when cp is over 1; best on a TPU slice",
 }
 _WORD = re.compile(r"(?P<key>[^=\s]+)=(?P<value>\S+)")
 _LARGEST = 2**20
@@ -153,8 +154,13 @@ def parse_layout(text: str, chips: int, placement: str = "", *, experts: bool = 
     given: dict[str, str] = {}
     for word in text.split():
         match = _WORD.fullmatch(word)
-        if match is not None and "," in word:
+        placed = match is not None and match["key"] == "placement" and says_where(match["value"])
+        if match is not None and "," in word and not placed:
             raise InputError(f"layout: {word[:40]!r} holds a comma; separate the words by spaces")
+        if match is None and says_where(word):
+            raise InputError(
+                f"layout: {word[:40]!r} says where an axis lies; that is one word, such as placement=tp:x,fsdp:yz"
+            )
         if match is None:
             raise InputError(f"layout: {word[:40]!r} is not key=value; the keys are {', '.join(KEYS)}")
         key, value = match["key"], match["value"]

@@ -41,6 +41,8 @@ PAYLOADS = {
 """What the size of each operation counts."""
 
 ROUTED = ("dispatch", "combine")
+EXCHANGES = ("all-to-all", *ROUTED)
+"""Operations in which every rank sends to every other, or to many."""
 PLACES = ("send-recv", "host-load")
 
 

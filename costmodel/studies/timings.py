@@ -228,6 +228,20 @@ def _split(algorithm: str, *, of_library: bool) -> tuple[str, str]:
     return algorithm.replace("_", "-"), "simple" if of_library and algorithm == "nvls_tree" else ""
 
 
+def twist_gain(group: Group) -> float | None:
+    """By how many times an exchange among all chips of a twisted slice loads its cables less than those of the plain torus.
+
+    None for other groups.
+    """
+    if not group.machine.twisted:
+        return None
+    module = import_module(group.module)
+    known = inputs(1, group, "bf16", None)
+    values = module.times(**{name: known[name] for name in module.times.__annotations__ if name in known})
+    gain = float(values["all_to_all_twist_gain"])
+    return gain if gain > 1 else None
+
+
 def inputs(size: int, group: Group, dtype: str, routing: Routing | None) -> dict[str, float]:
     """What the equations of the group take; without a router, one token of no bytes for each rank."""
     router = routing or Routing(1, 0, group.ranks, 1)

@@ -19,10 +19,14 @@ from costmodel.errors import InputError
 from costmodel.topology.machine import Dimension, Machine
 
 AXES = ("tp", "cp", "dp", "pp")
-EXAMPLES = "an order such as tp-dp-pp, or a placement such as domain:tp8/network:dp32 or x:tp4.dp4/y:dp16"
+EXAMPLES = (
+    "an order such as tp-dp-pp, a placement such as domain:tp8/network:dp32 or x:tp4.dp4/y:dp16, or where each axis lies, such "
+    "as tp:x,fsdp:yz"
+)
 NETWORK = "network"
 
-_LONGEST = 300
+LONGEST = 300
+"""Letters of a placement."""
 _PART = re.compile(r"([a-z][a-z0-9-]*):([^:/]+)")
 _FACTOR = re.compile(r"([a-z]+)([0-9]{1,7})")
 
@@ -75,7 +79,7 @@ def parse_placement(text: str, axes: Sequence[str] = AXES) -> Order | Placement:
 
     Raises InputError when it follows neither form or names an axis that is none of `axes`.
     """
-    if not text.strip() or len(text) > _LONGEST:
+    if not text.strip() or len(text) > LONGEST:
         raise InputError(f"expected {EXAMPLES}")
     if ":" not in text:
         return _order(text, axes)
@@ -99,18 +103,11 @@ def filled(machine: Machine, placement: Placement, degrees: Mapping[str, int]) -
     does not get its degree.
     """
     factors_by_name = dict(placement.parts)
-    _check_names(machine, set(factors_by_name))
-    runs: list[Filled] = []
-    waiting: list[Dimension] = []
-    for dimension in machine.dimensions:
-        waiting.append(dimension)
-        named = NETWORK if dimension.kind == "network" and NETWORK in factors_by_name else dimension.name
-        last = dimension is machine.dimensions[-1]
-        if dimension.kind == "network" and not last and (named == NETWORK or named not in factors_by_name):
-            continue
-        name = named if named in factors_by_name else _spoken_name(machine, waiting)
-        runs.append(Filled(name, tuple(waiting), factors_by_name.get(named, ())))
-        waiting = []
+    check_names(machine, set(factors_by_name))
+    runs = [
+        Filled(name, dimensions, factors_by_name.get(named, ()))
+        for name, named, dimensions in named_runs(machine, set(factors_by_name))
+    ]
     for run in runs:
         size, product = _size(run.dimensions), prod(factor for _, factor in run.factors)
         if product != size:
@@ -129,6 +126,24 @@ def filled(machine: Machine, placement: Placement, degrees: Mapping[str, int]) -
     if placement != inner_first:
         raise InputError(f"placement: dimensions are named inner first; write {inner_first}")
     return tuple(runs)
+
+
+def named_runs(machine: Machine, names: set[str]) -> list[tuple[str, str, tuple[Dimension, ...]]]:
+    """Dimensions that are filled together when these are named, inner first: what messages call each, its name of these.
+
+    Levels of the network that are left out are filled together with the next one named.
+    """
+    runs: list[tuple[str, str, tuple[Dimension, ...]]] = []
+    waiting: list[Dimension] = []
+    for dimension in machine.dimensions:
+        waiting.append(dimension)
+        named = NETWORK if dimension.kind == "network" and NETWORK in names else dimension.name
+        last = dimension is machine.dimensions[-1]
+        if dimension.kind == "network" and not last and (named == NETWORK or named not in names):
+            continue
+        runs.append((named if named in names else _spoken_name(machine, waiting), named, tuple(waiting)))
+        waiting = []
+    return runs
 
 
 def fill(machine: Machine, order: Sequence[str], degrees: Mapping[str, int]) -> Placement:
@@ -187,7 +202,8 @@ def _spoken_name(machine: Machine, dimensions: Sequence[Dimension]) -> str:
     return joining[0] if len(joining) == 1 else run_name(machine, dimensions)
 
 
-def _check_names(machine: Machine, names: set[str]) -> None:
+def check_names(machine: Machine, names: set[str]) -> None:
+    """Raise InputError, with the names that there are, unless the machine has dimensions of these names."""
     levels = [] if machine.is_torus else [dimension.name for dimension in machine.network]
     unknown = names - {dimension.name for dimension in machine.dimensions} - ({NETWORK} if levels else set())
     # Of levels that join nothing in a machine of this size, a person need not hear.

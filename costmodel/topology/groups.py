@@ -53,6 +53,7 @@ def fabric_inputs(machine: Machine) -> dict[str, float]:
             "host_link_bandwidth": machine.host_link.bandwidth.value if outer else inf,
             "dcn_share": outer.link.attainable["collective"].value if outer else 1.0,
             "dcn_latency": outer.link.latency.value if outer else 0.0,
+            **twist(machine),
         }
     uplinks = machine.unit_uplinks or outer
     in_network = inner.link.attainable.get("in_network") if inner.kind == "switch" else None
@@ -71,6 +72,14 @@ def fabric_inputs(machine: Machine) -> dict[str, float]:
         "switch_latency": switch_latency(uplinks.link) if uplinks else 0.0,
         "nvls_share": in_network.value if in_network else 0.0,
     }
+
+
+def twist(machine: Machine) -> dict[str, float]:
+    """Axes of a twisted slice that are twice as long as its shortest, and the chips along that; 0 and 1 for plain slices."""
+    if not machine.twisted:
+        return {"twist": 0.0, "twist_side": 1.0}
+    lengths = [axis.size for axis in machine.fast]
+    return {"twist": float(sum(length > min(lengths) for length in lengths)), "twist_side": float(min(lengths))}
 
 
 def switch_latency(link: Link) -> float:

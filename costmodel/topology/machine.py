@@ -4,6 +4,7 @@
     dgx-h100:64x8       nodes times chips of each   tpu-v5p:512         one slice, by chips
     gb200-nvl72:16x64   64 chips of each domain     v5p-512, v6e-256    one slice, by Google's name
     dgx-h100            one fast domain             tpu-v5p             one host
+                                                    tpu-v4:4x4x8_twisted   whose short axes close half way along the long one
 
 A count of chips is spread over the fewest domains, or taken as the standard slice with that many.
 """
@@ -18,12 +19,12 @@ from itertools import pairwise
 from math import prod
 from typing import Literal, Protocol
 
-from costmodel.catalog.entries import Chip, Cluster, Level, Link, Number, shape_text
+from costmodel.catalog.entries import Chip, Cluster, Link, Number, shape_text
 from costmodel.errors import CatalogError, InputError
 from costmodel.topology import slices as shapes_of
+from costmodel.topology.domains import LARGEST_MACHINE, even_parts, filled_domains
 from costmodel.topology.overlay import seen_through
 
-LARGEST_MACHINE = 2**20
 AXIS_NAMES = "xyz"
 SLICES = "slices"
 
@@ -77,7 +78,8 @@ class Machine:
     """Some chips of one cluster; the sizes of its dimensions, inner first, multiply to `chips`.
 
     `slices` counts torus slices joined by the data-centre network (1 elsewhere). `notes` are sentences on how what
-    was typed has been read.
+    was typed has been read. The short axes of slices that are `twisted` are open here: a line along one does not close on
+    itself, and the plain box with open short axes is part of the twisted torus.
     """
 
     cluster: Cluster
@@ -88,6 +90,7 @@ class Machine:
     slices: int
     name_as_typed: str
     notes: tuple[str, ...] = ()
+    twisted: bool = False
 
     @property
     def is_torus(self) -> bool:
@@ -140,6 +143,7 @@ def parse_machine(on: str, slices: int, catalog: Entries) -> Machine:
     """
     InputError.unless(on, str, "a machine is named by text such as 'dgx-h100:512'")
     name, size = _split_name(on, catalog)
+    size, twisted = shapes_of.read_twist(size, on)
     cluster, numbers = _cluster(name, size, on, catalog)
     torus = cluster.scale_up.kind == "torus"
     if slices < 1:
@@ -152,8 +156,10 @@ def parse_machine(on: str, slices: int, catalog: Entries) -> Machine:
             f"--slices is for torus slices, and {cluster.name} has none; put the size in the name, "
             f"such as {cluster.name}:{_forms(cluster)[0]}"
         )
+    if twisted is not None:
+        shapes_of.check_twist(cluster, numbers, twisted=twisted)
     if torus:
-        dimensions, notes = _torus(cluster, numbers, slices, catalog)
+        dimensions, notes = _torus(cluster, numbers, slices, catalog, twisted=bool(twisted))
     else:
         dimensions, notes = _switched(cluster, numbers, catalog)
     chips = prod(dimension.size for dimension in dimensions)
@@ -162,7 +168,7 @@ def parse_machine(on: str, slices: int, catalog: Entries) -> Machine:
             f"{cluster.name} is described up to {cluster.largest_chips} chips; the same fabric is taken to go on",
         )
     chip, host_link = catalog.chip(cluster.chip), catalog.link(cluster.host_link)
-    return Machine(cluster, chip, host_link, chips, dimensions, slices, on, notes)
+    return Machine(cluster, chip, host_link, chips, dimensions, slices, on, notes, bool(twisted))
 
 
 def _split_name(on: str, catalog: Entries) -> tuple[str, str | None]:
@@ -243,15 +249,19 @@ def _named_slice(name: str, catalog: Entries) -> tuple[Cluster, tuple[int, ...]]
 
 
 def _torus(
-    cluster: Cluster, numbers: tuple[int, ...], slices: int, catalog: Entries
+    cluster: Cluster, numbers: tuple[int, ...], slices: int, catalog: Entries, *, twisted: bool
 ) -> tuple[tuple[Dimension, ...], tuple[str, ...]]:
     """The axes of one slice and the level above it."""
     scale_up = cluster.scale_up
     shape, notes = shapes_of.read_shape(cluster, numbers)
+    wraps = shapes_of.wraps(scale_up, shape)
+    if twisted:
+        wraps = tuple(length > min(shape) for length in shape)
+        notes += (shapes_of.TWISTED_NOTE,)
     link = catalog.link(scale_up.link)
     axes = tuple(
         Dimension(name, "torus", length, wrap, link)
-        for name, length, wrap in zip(AXIS_NAMES, shape, shapes_of.wraps(scale_up, shape), strict=False)
+        for name, length, wrap in zip(AXIS_NAMES, shape, wraps, strict=False)
     )
     if not cluster.network:
         if slices > 1:
@@ -269,7 +279,7 @@ def _switched(
     if largest and prod(numbers) > largest:
         joins = f"the network joins {largest} chips" if cluster.network else "no network joins its hosts"
         raise InputError(f"{cluster.name} is limited, {joins}: ask for at most {cluster.name}:{largest}")
-    used, domains = _domains(cluster, numbers)
+    used, domains = filled_domains(cluster, numbers)
     notes: tuple[str, ...] = ()
     if not numbers:
         notes += (
@@ -296,7 +306,7 @@ def _levels(cluster: Cluster, domains: int, catalog: Entries) -> tuple[tuple[Dim
     notes: tuple[str, ...] = ()
     left, oversubscription, levels_below = domains, 1.0, 0
     for level in cluster.network:
-        size = left // _even_parts(left, level) if level.blocks else left
+        size = left // even_parts(left, level) if level.blocks else left
         link = _seen(level.link, catalog)
         levels.append(Dimension(level.name, "network", size, False, link, oversubscription, levels_below))
         left //= size
@@ -316,68 +326,3 @@ def _levels(cluster: Cluster, domains: int, catalog: Entries) -> tuple[tuple[Dim
             f"ask for {cluster.name}:{size}"
         )
     return tuple(levels), notes
-
-
-def _domains(cluster: Cluster, numbers: tuple[int, ...]) -> tuple[int, int]:
-    """How many chips of each fast domain are used, and how many domains."""
-    scale_up, host = cluster.scale_up, cluster.chips_per_host
-    if not numbers:
-        return scale_up.size, 1
-    if len(numbers) == 1 or (len(numbers) == 2 and numbers[1] == host):
-        chips = numbers[0] if len(numbers) == 1 else numbers[0] * host
-        domains = _even_domains(cluster, chips)
-        if domains:
-            return chips // domains, domains
-        raise InputError(_why_not_chips(cluster, chips))
-    part = min(host, scale_up.size)
-    if len(numbers) == 2:
-        domains, used = numbers
-        if used <= scale_up.size and (used % part == 0 or (domains == 1 and used < part)):
-            return used, domains
-    typed = "x".join(str(number) for number in numbers[:4])
-    used = min(scale_up.size, max(part, round(numbers[-1] / part) * part))
-    whole = "a domain" if scale_up.size != host else "a node"
-    raise InputError(
-        f"{cluster.name}:{typed} cannot be had: {whole} of {cluster.name} has {scale_up.size} chips"
-        + (f" in hosts of {host}" if host < scale_up.size else "")
-        + f"; the nearest is {cluster.name}:{numbers[0]}x{used}"
-    )
-
-
-def _even_domains(cluster: Cluster, chips: int) -> int:
-    """The fewest domains over which `chips` spread evenly in whole hosts, or 0 when less than half of each is used."""
-    size = cluster.scale_up.size
-    part = min(cluster.chips_per_host, size)
-    if chips <= part:
-        return 1
-    if chips % cluster.chips_per_host and (chips > cluster.chips_per_host or chips % part):
-        return 0
-    fewest = -(-chips // size)
-    fitting = (n for n in range(fewest, 2 * fewest + 1) if chips % (n * part) == 0)
-    return next(fitting, 0)
-
-
-def _why_not_chips(cluster: Cluster, chips: int) -> str:
-    host = cluster.chips_per_host
-    chips = min(chips, LARGEST_MACHINE)
-    below = next((n for n in range(chips - 1, 0, -1) if _even_domains(cluster, n)), 0)
-    above = next((n for n in range(chips + 1, chips + 64 * host) if _even_domains(cluster, n)), 0)
-    counts = [n for n in (below, above) if n]
-    near = ("are " if len(counts) > 1 else "is ") + " or ".join(f"{cluster.name}:{n}" for n in counts)
-    if chips % host:
-        return f"{chips} chips are not whole hosts of {cluster.name}, {host} chips each; the nearest {near}"
-    return (
-        f"{chips} chips do not spread evenly over domains of {cluster.scale_up.size} chips; the nearest {near}, "
-        f"or say how many chips of each domain to use, such as {cluster.name}:4x{cluster.scale_up.size // 2}"
-    )
-
-
-def _even_parts(total: int, level: Level) -> int:
-    """The fewest equal parts of `total` blocks that fit the blocks of `level`.
-
-    Where more than twice the parts would be needed (a prime number of nodes) and the uplinks are not oversubscribed,
-    everything is taken to be in one block: the level costs no bandwidth, and a part of the steps a little latency.
-    """
-    fewest = -(-total // level.blocks)
-    parts = next(parts for parts in range(fewest, total + 1) if total % parts == 0)
-    return 1 if parts > 2 * fewest and level.oversubscription.value <= 1 else parts

@@ -1,13 +1,8 @@
 """The table of placements: every way to lay logical axes (tp, cp, dp, pp) on the dimensions of a machine, as columns of numbers.
 
 A placement writes the size of each dimension as an ordered product over the logical axes. Inside a dimension they nest in the
-order of `axes`, innermost first, so that the axis with the most traffic gets the links of its own.
-
-Columns, one row a placement, all float64:
-    tp, cp, dp, pp                 degrees
-    domain_tp.., unit_tp..         on switches: members of a group in one fast domain, and in one unit
-    tp_x, tp_stride_x, tp_ring_x   on a torus: size of the sub-axis along x, chips inside it, whether it closes; and y, z
-    tp_slices                      on a torus: slices that a group spans
+order of `axes`, innermost first, so that the axis with the most traffic gets the links of its own. `columns` says what the
+equations make of each.
 """
 
 from __future__ import annotations
@@ -23,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from costmodel.errors import InputError
 from costmodel.topology import groups
+from costmodel.topology.columns import Run, columns_of
 from costmodel.topology.frameworks import BEST, MESHES, NAMES, by_name, mesh, order_by_name
 from costmodel.topology.grammar import (
     AXES,
@@ -36,16 +32,14 @@ from costmodel.topology.grammar import (
     parse_placement,
     run_name,
 )
-from costmodel.topology.machine import AXIS_NAMES, Dimension, Machine
+from costmodel.topology.machine import Machine
+from costmodel.topology.words import laid, parse_whereabouts, says_where
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Column = NDArray[np.float64]
-    Counts = NDArray[np.int64]
-
-Run = tuple[Dimension, ...]
+    from costmodel.topology.columns import Column, Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +134,16 @@ def placements(
 def reached(
     by: str, machine: Machine, *, limits: Mapping[str, int] | None = None, all_levels: bool = False
 ) -> PlacementTable:
-    """The placements that are reached by a name (a framework's, or `best` for all), in an order, or the one written out.
+    """The placements that are reached by a name (a framework's, or `best` for all), an order, where axes lie, or the one written out.
 
     Orders leave out degrees with which an axis would end inside a dimension at a place that does not divide it, and JAX's
-    meshes those that it refuses. A placement that is written out settles the degrees, whatever the limits. Raises InputError
-    for anything that cannot be read, and when nothing is left.
+    meshes those that it refuses. A placement that is written out settles the degrees, whatever the limits, and so does one
+    that says where axes lie. Raises InputError for anything that cannot be read, and when nothing is left.
     """
     import numpy as np
 
+    if says_where(by):
+        return agreeing(by, machine)
     if by == BEST:
         table = placements(machine, limits=limits, all_levels=all_levels)
         return _both_nestings(table) if machine.is_torus else table
@@ -165,7 +161,7 @@ def reached(
         runs = filled(machine, placement, placement.degrees())
         factors, strides = _as_written(runs, AXES)
         dimensions = tuple(run.dimensions for run in runs)
-        columns = _columns(machine, AXES, dimensions, factors, strides)
+        columns = columns_of(machine, AXES, dimensions, factors, strides)
         return PlacementTable(machine, AXES, columns, dimensions, factors, strides)
     left_out = [axis for axis in AXES if axis not in placement.axes]
     table = placements(
@@ -183,6 +179,50 @@ def reached(
     if not in_order.any():
         raise InputError(f"no degrees end where dimensions of {machine.name_as_typed} do in the order {placement}")
     return _nested(machine, table.axes, table.runs, table.factors[:, :, in_order])
+
+
+def agreeing(text: str, machine: Machine, degrees: Mapping[str, int] | None = None) -> PlacementTable:
+    """The placements with each axis where `text` says that it lies (tp:x fsdp:yz), of these degrees where they are given.
+
+    Dimensions that several axes share are split in every way, in the nesting that was written. Raises InputError where the
+    machine has no such placement, with the nearest degrees that it has.
+    """
+    import numpy as np
+
+    where = parse_whereabouts(text)
+    runs = laid(machine, where)
+    factors_of_runs, strides_of_runs = [], []
+    for run, axes in runs:
+        sizes = np.array(_factorizations(prod(dimension.size for dimension in run), max(1, len(axes))), dtype=np.int64)
+        factors = np.ones((len(AXES), len(sizes)), dtype=np.int64)
+        strides = np.ones_like(factors)
+        inside = np.cumprod(sizes, axis=1) // sizes
+        for place, axis in enumerate(axes):
+            factors[AXES.index(axis)], strides[AXES.index(axis)] = sizes[:, place], inside[:, place]
+        factors_of_runs.append(factors)
+        strides_of_runs.append(strides)
+    rows = np.indices([part.shape[1] for part in factors_of_runs]).reshape(len(runs), -1)
+    factors = np.stack([part[:, row] for part, row in zip(factors_of_runs, rows, strict=True)])
+    strides = np.stack([part[:, row] for part, row in zip(strides_of_runs, rows, strict=True)])
+    dimensions = tuple(run for run, _ in runs)
+    table = PlacementTable(
+        machine, AXES, columns_of(machine, AXES, dimensions, factors, strides), dimensions, factors, strides
+    )
+    if degrees is None:
+        return table
+    wanted = np.array([[degrees.get(axis, 1)] for axis in AXES])
+    made = factors.prod(axis=0)
+    kept = (made == wanted).all(axis=0)
+    if not kept.any():
+        near = made[:, np.abs(np.log2(made / wanted)).sum(axis=0).argmin()].tolist()
+        asked, had = (
+            " ".join(f"{axis}={size}" for axis, size in zip(AXES, some, strict=True) if size > 1) or "one rank"
+            for some in (wanted[:, 0].tolist(), near)
+        )
+        raise InputError(
+            f"placement: {where} cannot give {asked} on {machine.name_as_typed}; the nearest degrees: {had}"
+        )
+    return table.where(kept)
 
 
 def members(
@@ -208,13 +248,20 @@ def members(
             return _worst_members(numbered, wanted, machine)
     runs = filled(machine, placement, wanted)
     factors, strides = _as_written(runs, axes)
-    columns = _columns(machine, axes, [run.dimensions for run in runs], factors, strides)
+    columns = columns_of(machine, axes, [run.dimensions for run in runs], factors, strides)
     return {name: float(column[0]) for name, column in columns.items()}
 
 
 def _read(text: str, degrees: Mapping[str, int], machine: Machine, axes: Sequence[str]) -> Order | Placement:
     if text in NAMES:
         return by_name(text, degrees, machine)
+    if says_where(text):
+        table = agreeing(text, machine, degrees)
+        if len(table) > 1:
+            raise InputError(
+                f"placement: {len(table)} placements agree with {text}; write one out, {table.placement(0)}"
+            )
+        return table.placement(0)
     _check_name(text, axes)
     return parse_placement(text, axes)
 
@@ -245,7 +292,7 @@ def _nested(machine: Machine, axes: Sequence[str], runs: tuple[Run, ...], factor
 
     strides = np.ones_like(factors)
     strides[:, 1:] = np.cumprod(factors[:, :-1], axis=1)
-    columns = _columns(machine, axes, runs, factors, strides)
+    columns = columns_of(machine, axes, runs, factors, strides)
     return PlacementTable(machine, tuple(axes), columns, runs, factors, strides)
 
 
@@ -263,7 +310,7 @@ def _both_nestings(table: PlacementTable) -> PlacementTable:
     strides[:, dp], strides[:, pp] = strides[:, dp] * table.factors[:, pp, shared], strides[:, dp].copy()
     factors = np.concatenate([table.factors, table.factors[:, :, shared]], axis=2)
     strides = np.concatenate([table.strides, strides], axis=2)
-    columns = _columns(table.machine, table.axes, table.runs, factors, strides)
+    columns = columns_of(table.machine, table.axes, table.runs, factors, strides)
     return PlacementTable(table.machine, table.axes, columns, table.runs, factors, strides)
 
 
@@ -333,43 +380,3 @@ def _factorizations(size: int, axes: int) -> list[tuple[int, ...]]:
         if size % first == 0
         for rest in _factorizations(size // first, axes - 1)
     ]
-
-
-def _columns(
-    machine: Machine, axes: Sequence[str], runs: Sequence[Run], factors: Counts, strides: Counts
-) -> dict[str, Column]:
-    """The columns of the table from `factors` and `strides` [run, axis, row]."""
-    import numpy as np
-
-    degrees = factors.prod(axis=0)
-    columns = {axis: degrees[place] for place, axis in enumerate(axes)}
-    if machine.is_torus:
-        columns |= _torus_columns(machine, axes, factors, strides)
-    else:
-        below, in_unit = 1, np.ones_like(degrees)
-        for run, sizes, inside in zip(runs, factors, strides, strict=True):
-            run_size = prod(dimension.size for dimension in run)
-            room = max(1, min(run_size, machine.unit // below))
-            # groups.members_in_block, on arrays: the fewest members in one block of `room` places.
-            in_unit = in_unit * np.maximum(1, np.gcd(sizes * inside, room) // inside)
-            below *= run_size
-        columns |= {f"domain_{axis}": factors[0, place] for place, axis in enumerate(axes)}
-        columns |= {f"unit_{axis}": in_unit[place] for place, axis in enumerate(axes)}
-    return {name: column.astype(np.float64) for name, column in columns.items()}
-
-
-def _torus_columns(machine: Machine, axes: Sequence[str], factors: Counts, strides: Counts) -> dict[str, Counts]:
-    import numpy as np
-
-    columns: dict[str, Counts] = {}
-    one = np.ones(factors.shape[2], dtype=np.int64)
-    for place, axis in enumerate(axes):
-        for number, name in enumerate(AXIS_NAMES):
-            size, stride, closes = one, one, one == 0
-            if number < len(machine.fast):
-                dimension = machine.dimensions[number]
-                size, stride = factors[number, place], np.where(factors[number, place] > 1, strides[number, place], 1)
-                closes = (size > 1) & (size * stride == dimension.size) & dimension.wrap
-            columns |= {f"{axis}_{name}": size, f"{axis}_stride_{name}": stride, f"{axis}_ring_{name}": closes}
-        columns[f"{axis}_slices"] = factors[-1, place] if machine.network else one
-    return columns

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from costmodel.catalog.entries import Link
-from costmodel.topology.groups import fabric_inputs, launch_latency, switch_latency
+from costmodel.topology.groups import fabric_inputs, launch_latency, switch_latency, twist
 from costmodel.topology.machine import AXIS_NAMES, Dimension, Machine
 
 
@@ -73,9 +73,12 @@ def _on_torus(machine: Machine) -> dict[str, Pair]:
         for name in AXIS_NAMES:
             inputs[f"size_{name}"] = axes[name].size if name in axes else 1
             inputs[f"ring_{name}"] = float(name in axes and axes[name].wrap)
+        function = "message_to_farthest"
+        if machine.twisted:
+            function, inputs = "message_to_farthest_of_twist", {**found["neighbour"].inputs, **twist(machine)}
         kind = machine.dimensions[0].link.kind
         meaning = "the two farthest chips, {hops:g} hops on {paths:g} paths"
-        found["farthest"] = Pair("message_to_farthest", inputs, kind, meaning)
+        found["farthest"] = Pair(function, inputs, kind, meaning)
     if machine.slices > 1:
         dcn = machine.network[0]
         inputs = {

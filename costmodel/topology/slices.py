@@ -9,10 +9,17 @@ from __future__ import annotations
 from functools import lru_cache
 from math import log, prod
 
-from costmodel.catalog.entries import Cluster, ScaleUp, shape_text
+from costmodel.catalog.entries import Cluster, ScaleUp, has_twist, shape_text
 from costmodel.errors import InputError
 
 Shape = tuple[int, ...]
+
+TWISTS = {"twisted": True, "untwisted": False}
+"""What can follow a shape, and whether it is twisted then."""
+TWISTED_NOTE = (
+    "twisted torus: groups of all chips of a slice use it as it is; smaller groups are taken in the box with open short axes, "
+    "which it contains, so that they need at most the time given"
+)
 
 _SIDE_OF_CUBE = 4
 
@@ -44,6 +51,44 @@ def legal(scale_up: ScaleUp) -> frozenset[Shape]:
         for box in _boxes(scale_up.axes, cubes):
             shapes.add(tuple(_SIDE_OF_CUBE * length for length in box))
     return frozenset(shapes)
+
+
+def read_twist(size: str | None, on: str) -> tuple[str | None, bool | None]:
+    """The size without the ending that says whether a slice is twisted, and that; None where nothing is said.
+
+    Raises InputError for another ending.
+    """
+    if size is None or "_" not in size:
+        return size, None
+    shape, _, ending = size.lower().partition("_")
+    if ending not in TWISTS:
+        raise InputError(
+            f"{on[:60]!r} is not a slice: after the shape only _twisted or _untwisted can stand, such as 4x4x8_twisted"
+        )
+    return shape, TWISTS[ending]
+
+
+def check_twist(cluster: Cluster, numbers: tuple[int, ...], *, twisted: bool) -> None:
+    """Raise InputError, with the shapes that can be twisted, where a twisted slice of that shape cannot be had."""
+    offered = cluster.scale_up.twists
+    if offered is None:
+        kind = "slices are" if cluster.scale_up.kind == "torus" else "domains are no torus and"
+        raise InputError(
+            f"{cluster.name}: its {kind} not offered twisted, as far as is published; leave out _{'' if twisted else 'un'}twisted"
+        )
+    near = " or ".join(f"{cluster.name}:{shape_text(shape)}_twisted" for shape in offered.shapes)
+    if len(numbers) != cluster.scale_up.axes:
+        raise InputError(f"{cluster.name}: say the shape of a twisted slice, such as {near.split(' or ')[0]}")
+    if twisted and tuple(sorted(numbers)) not in offered.shapes:
+        raise InputError(
+            f"{cluster.name}:{shape_text(numbers[:6])} cannot be twisted: {_why_not_twisted(numbers)}; these can: {near}"
+        )
+
+
+def _why_not_twisted(numbers: Shape) -> str:
+    if has_twist(numbers):
+        return "it is not among the shapes that are offered so"
+    return "a twist needs one or two axes that are twice as long as the others, k x k x 2k or k x 2k x 2k"
 
 
 def with_chips(scale_up: ScaleUp, chips: int) -> Shape | None:

@@ -128,3 +128,24 @@ def test_completion_scripts(costmodel):
 def test_the_launcher_of_a_checkout(shell):
     done = shell(f'"{sys.executable}" "{ROOT}/cli.py" --version')
     assert done.stdout == f"costmodel {__version__}\n"
+
+
+def test_a_placement_is_said_by_where_each_axis_lies(costmodel):
+    """With blanks as an option, with commas in a layout; both are answered by dimension, with the same step."""
+    asked = ("llama-3-8b", "--on", "tpu-v5p:4x4x4", "--batch", "64", "--format", "json")
+    planned = costmodel("plan", *asked, "--placement", "tp:x fsdp:yz", "--top", "1")
+    assert (planned.returncode, planned.stderr) == (0, "")
+    best = json.loads(planned.stdout)["results"][0]
+    assert best["layout"].endswith("placement=x:tp4/y:dp4/z:dp4")
+    layout = best["layout"].replace("x:tp4/y:dp4/z:dp4", "tp:x,fsdp:yz")
+    again = json.loads(costmodel("train", *asked, "--layout", layout).stdout)["results"][0]
+    assert (again["layout"], again["step_time_s"]) == (best["layout"], best["step_time_s"])
+
+
+def test_a_twisted_torus_as_a_process(costmodel):
+    done = costmodel("collective", "all-to-all", "--size", "1GiB", "--on", "tpu-v4:4x4x8_twisted")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "1.745 times less than on the plain torus" in " ".join(done.stdout.split())
+    refused = costmodel("plan", "llama-3-8b", "--on", "tpu-v4:4x4x4_twisted")
+    assert refused.returncode == 2
+    assert "tpu-v4:4x4x8_twisted" in refused.stderr

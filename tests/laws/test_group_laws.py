@@ -33,13 +33,16 @@ def on_switches(draw, members=small, nodes=small, units=small):
     inside, node, unit = sorted(draw(latencies) for _ in range(3))
     experts = draw(small) * m * in_unit * in_all
     limit = draw(st.integers(1, in_unit * in_all))
+    mesh = draw(st.integers(0, 1))
+    # A mesh has no switches that could add.
+    adding = Fraction(0) if mesh else draw(st.one_of(st.just(Fraction(0)), shares))
     return {
         "n": m * in_unit * in_all,
         "m": m,
         "u": m * in_unit,
         "S": draw(payloads),
         "launch_latency": draw(latencies),
-        "domain_kind": draw(st.integers(0, 1)),
+        "domain_kind": mesh,
         "domain_bandwidth": draw(bandwidths),
         "domain_share": draw(shares),
         "domain_latency": inside,
@@ -52,7 +55,7 @@ def on_switches(draw, members=small, nodes=small, units=small):
         "unit_link_latency": unit,
         "unit_levels_below": draw(small),
         "switch_latency": draw(latencies),
-        "nvls_share": draw(st.one_of(st.just(Fraction(0)), shares)),
+        "nvls_share": adding,
         **tokens(draw, experts, experts * limit // (in_unit * in_all)),
         "node_limit": limit,
     }
@@ -92,6 +95,16 @@ def on_torus(draw, sizes=lengths, slices=small):
     axes = {f"size_{axis}": draw(sizes) for axis in "xyz"}
     axes |= {f"stride_{axis}": draw(st.sampled_from([1, 1, 2, 4])) for axis in "xyz"}
     axes |= {f"ring_{axis}": draw(st.integers(0, 1)) for axis in "xyz"}
+    twist, side = draw(st.sampled_from([0, 0, 0, 1, 2])), 1
+    if twist and sizes is lengths:
+        # All chips of a twisted slice, whose short axes are open.
+        side = draw(st.integers(3, 4))
+        box = draw(st.permutations([side, side if twist == 1 else 2 * side, 2 * side]))
+        axes |= {f"size_{axis}": length for axis, length in zip("xyz", box, strict=True)}
+        axes |= {f"stride_{axis}": 1 for axis in "xyz"}
+        axes |= {f"ring_{axis}": int(length > side) for axis, length in zip("xyz", box, strict=True)}
+    else:
+        twist = 0
     spanned = draw(slices)
     experts = draw(small) * axes["size_x"] * axes["size_y"] * axes["size_z"] * spanned
     return {
@@ -108,6 +121,8 @@ def on_torus(draw, sizes=lengths, slices=small):
         "host_link_bandwidth": draw(bandwidths),
         "dcn_share": draw(shares),
         "dcn_latency": draw(latencies),
+        "twist": twist,
+        "twist_side": side,
         **tokens(draw, experts, experts),
     }
 

@@ -89,3 +89,36 @@ def test_groups_on_one_axis_of_a_torus_share_its_links():
     apart = on(model, "tpu-v5p:4x4x4", "tp=4 zero=3 placement=x:tp4/y:dp4/z:dp4", 4096, 64)()
     mixed = on(model, "tpu-v5p:4x4x4", "tp=2 zero=3 placement=x:tp2.dp2/y:dp4/z:dp4", 4096, 64)()
     assert (apart["tp_shares_links"], mixed["tp_shares_links"]) == (0, 1)
+
+
+def test_sums_over_groups_wait_for_traffic_on_their_own_links():
+    """Groups inside NVLink domains share the ports with tp, but what ends a step of theirs is summed over the NICs, which tp leaves free."""
+    model = decoder(layers=32, hidden_size=4096, ffn_size=14336, heads=32, kv_heads=8, head_size=128)
+    case = on(model, "gb200-nvl72:16x64", "tp=4 zero=3 shard=8", 4096, 1024)
+    found = case()
+    assert (found["tp_shares_links"], found["tp_shares_across"], found["links_tp_shares_sync"]) == (1, 0, 0)
+    assert found["links_taken_backward"] > found["links_taken_sync"] == 0
+    assert found["free_for_sync"] == found["layer_backward"] > found["free_backward"]
+    slow = case(nic_bandwidth=found["nic_bandwidth"] / 20)
+    hidden = slow["sync_gradient"] - slow["sync_exposed_gradient"]
+    window = slow["dp_hidden_share"] * slow["mean_layers"] * slow["layer_backward"]
+    assert hidden == pytest.approx(min(window, slow["dp_hidden_share"] * slow["sync_gradient"]), rel=EXACT)
+
+
+def test_where_gradients_are_scattered_before_they_are_summed_both_links_count():
+    model = decoder(layers=32, hidden_size=4096, ffn_size=14336, heads=32, kv_heads=8, head_size=128)
+    found = on(model, "gb200-nvl72:16x64", "tp=4 zero=1 shard=8", 4096, 1024)()
+    assert (found["tp_shares_links"], found["tp_shares_across"], found["links_tp_shares_sync"]) == (1, 0, 1)
+    model = decoder(layers=8, hidden_size=4096, ffn_size=16384, heads=32, kv_heads=8, head_size=128)
+    torus = on(model, "tpu-v5p:4x4x4", "tp=2 zero=1 shard=4 placement=x:dp4/y:dp4/z:tp2.dp2", 4096, 64)()
+    assert (torus["tp_shares_links"], torus["tp_shares_across"], torus["links_tp_shares_sync"]) == (0, 1, 1)
+    assert torus["links_taken_sync"] > torus["links_taken_backward"] == 0
+
+
+@few
+@given(cases(most_cp=2, least_dp=2))
+def test_without_groups_only_the_links_of_all_count(case):
+    found = case()
+    assert (found["tp_shares_across"], found["cp_shares_across"]) == (0, 0)
+    if case.layout.zero < 3:
+        assert found["free_for_sync"] == found["free_backward"]

@@ -104,6 +104,7 @@ def exposed(weights, tokens, *, rate, bandwidth):
         all_gather=all_reduce / 2,
         forward_compute=2 * weights * tokens / rate,
         backward_compute=4 * weights * tokens / rate,
+        last_backward_compute=4 * weights * tokens / rate,
         across=0,
         wire_factor=1,
         hidden_share=1,

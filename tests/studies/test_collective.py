@@ -193,3 +193,45 @@ def test_json_csv_and_table(capsys):
     table = told(answer, Format("table"), capsys)
     assert "all-reduce of 1.00 GiB on dgx-h100:64" in table
     assert max(map(len, table.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("shape", "gain"), [("4x4x8", 1.745), ("4x8x8", 1.391), ("8x8x16", 1.722)])
+def test_an_exchange_on_a_twisted_slice(shape, gain):
+    plain, twisted = (ask("all-to-all", "1GiB", f"tpu-v4:{shape}{ending}") for ending in ("", "_twisted"))
+    assert plain.twist_gain is None
+    assert twisted.twist_gain == pytest.approx(gain, abs=5e-4)
+    slow, fast = plain.timings[0], twisted.timings[0]
+    assert slow.bandwidth_s / fast.bandwidth_s == pytest.approx(twisted.twist_gain, rel=1e-9)
+    assert fast.latency_s < slow.latency_s
+    assert any(f"{twisted.twist_gain:.4g} times less than on the plain torus" in note for note in twisted.notes)
+    assert twisted.extras()["twist_gain"] == twisted.twist_gain
+
+
+@pytest.mark.parametrize("operation", ["all-gather", "reduce-scatter", "all-reduce"])
+def test_on_a_twisted_slice_all_chips_gather_at_the_best_rate(operation):
+    """Six links carry what the plain torus carries at best, which an even division does not reach there."""
+    plain, twisted = (ask(operation, "1GiB", f"tpu-v5p:4x4x8{ending}", library="none") for ending in ("", "_twisted"))
+    best = next(row for row in plain.comparison if row.algorithm == "best-split")
+    assert twisted.timings[0].time_s == pytest.approx(best.time_s, rel=1e-12)
+    assert twisted.timings[0].time_s < plain.timings[0].time_s
+    assert twisted.twist_gain is None
+
+
+def test_short_axes_of_a_twisted_slice_are_open():
+    """Along x four chips are a path: a link instead of two; along z, which closes, nothing changes."""
+    for axes, slower in (("x", 2), ("z", 1)):
+        plain, twisted = (
+            ask("all-gather", "1GiB", f"tpu-v5p:4x4x8{ending}", axes=axes, library="none").timings[0]
+            for ending in ("", "_twisted")
+        )
+        assert twisted.bandwidth_s == pytest.approx(slower * plain.bandwidth_s, rel=1e-12)
+    part = ask("all-to-all", "1GiB", "tpu-v5p:4x4x8_twisted", axes="xz")
+    assert part.twist_gain is None
+    assert any("need at most the time given" in note for note in part.notes)
+
+
+def test_experts_on_a_twisted_slice_gain_as_well():
+    plain, twisted = (
+        ask("dispatch", None, f"tpu-v5p:4x4x8{ending}", routing=ROUTING).timings[0] for ending in ("", "_twisted")
+    )
+    assert plain.bandwidth_s / twisted.bandwidth_s == pytest.approx(1.745, abs=5e-4)

@@ -200,7 +200,7 @@ def test_scores_that_are_kept_can_be_dropped_alone():
     assert "attention" not in fused
 
 
-@pytest.mark.parametrize("name", ["megatron", "llama3", "tp-dp-pp", "domain:tp8/network:dp2"])
+@pytest.mark.parametrize("name", ["megatron", "llama3", "tp-dp-pp", "domain:tp8/network:dp2", "tp:domain fsdp:network"])
 def test_a_plan_of_what_one_placement_reaches(name):
     answer = planned(placement=name)
     everything = planned()
@@ -225,6 +225,21 @@ def test_what_the_best_placement_gains_is_told():
     extras = answer.extras()
     assert extras["placement"] == "x:dp4/y:dp4/z:tp8"
     assert extras["best_placed"]["step_time_s"] == best.step_time_s
+
+
+def test_a_plan_with_axes_where_they_are_said_to_lie():
+    """All splits that agree are searched, and no other; what comes of it is written by dimension."""
+    answer = planned("llama-3-8b", "tpu-v5p:4x4x4", placement="tp:x fsdp:xy pp:z", batch=64)
+    placed = {str(found.layout.placement) for found in answer.best}
+    assert placed <= {f"x:{x}/y:dp4/z:pp4" for x in ("tp4", "tp2.dp2", "dp4")}
+    best = answer.best[0]
+    degrees = {"tp", "pp", "dp", "sp", "placement"}
+    words = [word for word in str(best.layout).split() if word.split("=")[0] not in degrees]
+    for tp in (1, 2, 4):
+        said = f"tp={tp} pp=4 dp={16 // tp} sp={int(tp > 1)} placement=tp:x,fsdp:xy,pp:z"
+        layout = " ".join([said, *words])
+        other = train("llama-3-8b", "tpu-v5p:4x4x4", layout=layout, sequence_length=4096, batch=64, catalog=CATALOG)
+        assert best.step_time_s <= other.estimates[0].step_time_s * (1 + 1e-9)
 
 
 def test_where_nothing_is_gained_that_is_told():

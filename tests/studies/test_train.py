@@ -289,6 +289,20 @@ def test_on_a_torus_a_placement_by_name_is_printed_by_axis():
     )
 
 
+def test_axes_where_they_are_said_to_lie_are_split_by_the_degrees():
+    """One split has these degrees; of several the fastest is taken."""
+    found = quick(on="tpu-v5p:4x4x8", layout="tp=2 zero=3 placement=tp:x,fsdp:xyz").estimates[0]
+    assert found.layout.placement == "x:tp2.dp2/y:dp4/z:dp8"
+    several = quick(on="tpu-v5p:4x4x8", layout="tp=4 zero=3 placement=tp:xy,fsdp:xyz").estimates[0]
+    each = [
+        f"tp=4 zero=3 placement={text}"
+        for text in ("x:tp4/y:dp4/z:dp8", "x:tp2.dp2/y:tp2.dp2/z:dp8", "x:dp4/y:tp4/z:dp8")
+    ]
+    assert several.step_time_s == min(quick(on="tpu-v5p:4x4x8", layout=text).estimates[0].step_time_s for text in each)
+    assert "the nearest degrees: tp=4 dp=32" in said(on="tpu-v5p:4x4x8", layout="tp=2 placement=tp:x,fsdp:yz")
+    assert "such as placement=tp:x,fsdp:yz" in said(on="tpu-v5p:4x4x8", layout="tp=4 placement=tp:x fsdp:yz")
+
+
 @pytest.mark.parametrize("on", ["dgx-h100:16", "tpu-v5p:4x4x4", "tpu-v5p:4x4x8"])
 def test_the_best_placement_is_at_least_as_fast_as_every_name(on):
     best = quick(on=on, layout="tp=4 pp=2 placement=best")
@@ -336,3 +350,15 @@ def test_slices_are_joined_by_a_slower_network():
     assert two.chips == 2 * one.chips
     assert two.communication["dp"] > one.communication["dp"]
     assert two.time["matmul"] == one.time["matmul"]
+
+
+def test_a_twisted_slice_is_exact_for_all_chips_and_a_bound_for_fewer():
+    """FSDP over all chips gains what it had lost to an even division; along an axis that no longer closes it takes longer."""
+    for layout, gains in (("zero=3", True), ("tp=4 zero=3 placement=tp:x,fsdp:yz", False)):
+        plain, twisted = (
+            quick(on=f"tpu-v5p:4x4x8{ending}", layout=layout, batch=128, sequence_length=1024)
+            for ending in ("", "_twisted")
+        )
+        times = [answer.estimates[0].step_time_s for answer in (plain, twisted)]
+        assert (times[1] < times[0]) is gains
+        assert any("twisted torus" in note for note in twisted.notes[0])

@@ -1,6 +1,6 @@
 """Chips, links and clusters with round numbers, for tests of the topology that need no catalog files."""
 
-from costmodel.catalog.entries import Chip, Cluster, Level, Link, Number, ScaleUp
+from costmodel.catalog.entries import Chip, Cluster, Level, Link, Number, ScaleUp, Twists
 from costmodel.errors import InputError
 
 
@@ -47,7 +47,7 @@ def switched(name, size, host, levels, *, kind="switch", link="nvlink", largest=
     return Cluster(name, (), "chip", host, ScaleUp(kind, link, size=size), network, "pcie", largest, ())
 
 
-def torus(name, largest, wrap_rule, shapes, *, host=4, prefixes=(), counted=1, job_limit=(), network=True):
+def torus(name, largest, wrap_rule, shapes, *, host=4, prefixes=(), counted=1, job_limit=(), network=True, twists=()):
     level = Level("dcn", 0, "dcn", 1, number(1))
     scale_up = ScaleUp(
         "torus",
@@ -59,11 +59,13 @@ def torus(name, largest, wrap_rule, shapes, *, host=4, prefixes=(), counted=1, j
         shapes=shapes,
         chips_in_slice_name=counted,
         slice_prefixes=prefixes,
+        twists=Twists(twists, "made up", "guess") if twists else None,
     )
     return Cluster(name, prefixes, "chip", host, scale_up, (level,) * network, "pcie", 10**4, ())
 
 
 SMALL_CUBES = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
+TWISTS = ((4, 4, 8), (4, 8, 8), (8, 8, 16), (8, 16, 16))
 FLAT_SHAPES = ((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
 CLUSTERS = {
     made.name: made
@@ -75,9 +77,13 @@ CLUSTERS = {
         switched("mi300x", 8, 8, (("leaf", 32, 1), ("spine", 0, 1)), kind="mesh", link="mesh-link"),
         switched("workstation", 4, 4, ()),
         torus(
-            "tpu-v5p", (16, 20, 28), "multiple-of-4", SMALL_CUBES, prefixes=("v5p",), counted=2, job_limit=(16, 16, 24)
+            *("tpu-v5p", (16, 20, 28), "multiple-of-4", SMALL_CUBES),
+            prefixes=("v5p",),
+            counted=2,
+            job_limit=(16, 16, 24),
+            twists=TWISTS,
         ),
-        torus("tpu-v4", (16, 16, 16), "multiple-of-4", SMALL_CUBES, prefixes=("v4",), counted=2),
+        torus("tpu-v4", (16, 16, 16), "multiple-of-4", SMALL_CUBES, prefixes=("v4",), counted=2, twists=TWISTS),
         torus("tpu7x", (16, 24, 24), "multiple-of-4", ((1, 1, 1), *SMALL_CUBES), prefixes=("tpu7x",), counted=2),
         torus("tpu-v5e", (16, 16), "exactly-16", FLAT_SHAPES, host=8, prefixes=("v5litepod", "v5e")),
         torus("tpu-v6e", (16, 16), "exactly-16", FLAT_SHAPES, host=8, prefixes=("v6e",)),

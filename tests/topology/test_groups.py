@@ -149,7 +149,15 @@ def test_what_the_equations_learn_of_a_torus():
         "host_link_bandwidth": 15e9,
         "dcn_share": 0.9,
         "dcn_latency": 15e-6,
+        "twist": 0,
+        "twist_side": 1,
     }
+
+
+@pytest.mark.parametrize(("shape", "twist", "side"), [("4x4x8", 1, 4), ("8x4x4", 1, 4), ("8x16x16", 2, 8)])
+def test_what_the_equations_learn_of_a_twist(shape, twist, side):
+    found = groups.fabric_inputs(parse_machine(f"tpu-v5p:{shape}_twisted", 1, CATALOG))
+    assert (found["twist"], found["twist_side"]) == (twist, side)
 
 
 def test_without_a_network_nothing_is_waited_for():

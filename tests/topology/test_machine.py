@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
+from costmodel.topology.domains import LARGEST_MACHINE
 from costmodel.topology.groups import group_descriptors
-from costmodel.topology.machine import LARGEST_MACHINE, parse_machine
+from costmodel.topology.machine import parse_machine
 from tests.topology.hand_made import CATALOG, CLUSTERS
 
 
@@ -79,6 +80,36 @@ def test_switched_machines(on, expected):
 def test_torus_machines(on, slices, expected):
     assert sizes(on, slices) == expected
     assert machine(on, slices).chips == prod(expected)
+
+
+def test_a_twisted_slice_has_open_short_axes():
+    made = machine("tpu-v4:4x8x8_twisted")
+    assert made.twisted and [axis.wrap for axis in made.fast] == [False, True, True]
+    assert [axis.wrap for axis in machine("tpu-v4:8x4x4_TWISTED").fast] == [True, False, False]
+    assert "twisted torus" in made.notes[0]
+    for plain in ("tpu-v4:4x8x8", "tpu-v4:4x8x8_untwisted"):
+        assert not machine(plain).twisted and all(axis.wrap for axis in machine(plain).fast)
+        assert machine(plain).dimensions == machine("tpu-v4:4x8x8").dimensions
+
+
+@pytest.mark.parametrize(
+    ("on", "said"),
+    [
+        ("tpu-v4:4x4x4_twisted", "k x k x 2k or k x 2k x 2k; these can: tpu-v4:4x4x8_twisted or "),
+        ("tpu-v4:4x4x16_twisted", "twice as long"),
+        ("tpu-v5p:12x12x24_twisted", "not among the shapes that are offered so"),
+        ("tpu-v4:128_twisted", "say the shape of a twisted slice, such as tpu-v4:4x4x8_twisted"),
+        ("tpu-v5e:8x16_twisted", "leave out _twisted"),
+        ("tpu-v5e:8x16_untwisted", "leave out _untwisted"),
+        ("dgx-h100:64_twisted", "no torus"),
+        ("tpu-v4:4x4x8_twist", "only _twisted or _untwisted"),
+        ("tpu-v4:4x4x8_", "only _twisted or _untwisted"),
+        ("tpu-v4:_twisted", "no usable size"),
+    ],
+)
+def test_slices_that_cannot_be_twisted(on, said):
+    with pytest.raises(InputError, match=said):
+        machine(on)
 
 
 def test_a_dimension_knows_its_links():

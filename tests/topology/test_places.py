@@ -26,6 +26,7 @@ def sent(pair, size=0):
         ("workstation", 1, ["domain", "host"]),
         ("tpu-v5p:4x4x8", 1, ["neighbour", "farthest", "host"]),
         ("tpu-v5p:4x4x8", 2, ["neighbour", "farthest", "dcn", "host"]),
+        ("tpu-v5p:4x4x8_twisted", 2, ["neighbour", "farthest", "dcn", "host"]),
     ],
 )
 def test_places_near_to_far(on, slices, names):
@@ -53,3 +54,9 @@ def test_the_farthest_chips(on, hops, paths):
     """Half way round an even ring there are two ways of the same length, on an open axis one."""
     values = sent(places(on)["farthest"])
     assert (values["hops"], values["paths"]) == (hops, paths)
+
+
+def test_the_farthest_chips_of_a_twisted_slice_are_nearer():
+    plain, twisted = (sent(places(f"tpu-v5p:4x8x8{ending}")["farthest"]) for ending in ("", "_twisted"))
+    assert (plain["hops"], twisted["hops"]) == (10, 6)
+    assert (plain["paths"], twisted["paths"]) == (6, 6)

@@ -1,5 +1,6 @@
 """What the links and switches of a machine give one chip: its fair share of its host's links, a step of a level."""
 
+from costmodel.equations.collectives.twisted import TwistedSlice
 from costmodel.symbolic import Chapter, bytes_per_second, count, equation, given, part, seconds, smallest
 
 
@@ -50,9 +51,10 @@ class SwitchFabric(Chapter):
 
 
 class TorusFabric(Chapter):
-    """What a torus machine gives each of its chips beyond the slice."""
+    """What a torus machine gives each of its chips beyond the slice, and whether the slice is twisted."""
 
     dcn_links_per_host = given(count, "links of a host into the data-centre network", owner="cluster")
     dcn_bandwidth = given(bytes_per_second, "one of them, one way", owner="link")
 
+    twist = part(TwistedSlice, shared=True)
     dcn = part(SliceShare, links_per_host=dcn_links_per_host, link_bandwidth=dcn_bandwidth)

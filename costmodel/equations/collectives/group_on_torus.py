@@ -25,8 +25,10 @@ from costmodel.symbolic import (
     choice,
     choose,
     count,
+    equal,
     equation,
     given,
+    holds,
     largest,
     part,
     seconds,
@@ -48,6 +50,15 @@ class PlacedOnTorus(Chapter):
     dcn_share = given(count, "attainable share of it", owner="link")
     dcn_latency = given(seconds, "one step between slices", owner="link")
 
+    twisted_chips = given(count, "chips of a twisted slice; 0 of a plain one")
+    size_x = given(count, "ranks of the group along X")
+    size_y = given(count, "ranks of the group along Y")
+    size_z = given(count, "ranks of the group along Z")
+    twisted = equation(
+        count,
+        holds(equal(size_x * size_y * size_z, twisted_chips)),
+        "1 when the ranks are all chips of a twisted slice",
+    )
     loads = part(TorusLoads, shared=True)
     n = equation(count, loads.ranks * slices, "ranks in the group")
     link = equation(bytes_per_second, link_bandwidth * link_share, "what a link of the torus attains, one way")
@@ -158,6 +169,12 @@ class CollectivesOnTorus(Chapter):
     combine = part(TokensOnTorus, token_bytes=combine_bytes)
     combine = equation(
         seconds, select(n > 1, smallest(combine.per_expert, combine.per_rank), 0), "by the fastest algorithm"
+    )
+
+    all_to_all_twist_gain = equation(
+        count,
+        select(group.twisted > 0, group.box_blocks / group.blocks, 1),
+        "load of the busiest cable in an all-to-all on the plain torus over that on a twisted slice",
     )
 
     book = part(

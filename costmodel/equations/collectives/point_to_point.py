@@ -4,6 +4,7 @@ from costmodel.equations.collectives.fabric import FairShare, LevelStep, SliceSh
 from costmodel.equations.collectives.sources import BOOK_LINKS, BOOK_SHARDING, HENSGEN
 from costmodel.equations.collectives.sources import LINK_BY_LINK as COUNTED
 from costmodel.equations.collectives.torus import SubAxis
+from costmodel.equations.collectives.twisted import SEARCHED, TwistedSlice
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -130,6 +131,16 @@ class MessageToFarthest(Chapter):
 
     hops = equation(count, x.hops + y.hops + z.hops, "cables to the farthest chip")
     paths = equation(count, x.ways + y.ways + z.ways, "paths of that length that share no cable")
+    message = part(Message, shared=True, h=hops)
+
+
+class MessageToFarthestOfTwist(Chapter):
+    """Between two chips of a twisted torus that are the farthest apart; six ways of that length share no cable."""
+
+    twisted = part(TwistedSlice, shared=True)
+
+    hops = equation(count, twisted.twisted_hops, "cables to the farthest chip")
+    paths = equation(count, 6, "paths of that length that share no cable", source=SEARCHED, valid="k even")
     message = part(Message, shared=True, h=hops)
 
 

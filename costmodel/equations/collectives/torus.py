@@ -80,10 +80,15 @@ class TorusLoads(Chapter):
     ring_x = given(count, "1 when the ranks along X close to a ring, else 0")
     ring_y = given(count, "1 when the ranks along Y close to a ring, else 0")
     ring_z = given(count, "1 when the ranks along Z close to a ring, else 0")
+    twisted = given(count, "1 when the ranks are all chips of a twisted slice, else 0")
+    twisted_blocks = given(count, "payloads over a cable of such a slice in an all-to-all")
+    twisted_hops = given(count, "cables to its farthest chip")
 
-    x = part(SubAxis, size=size_x, stride=stride_x, ring=ring_x)
-    y = part(SubAxis, size=size_y, stride=stride_y, ring=ring_y)
-    z = part(SubAxis, size=size_z, stride=stride_z, ring=ring_z)
+    # Along each of its axes a twisted slice closes: to rings of twice the short axis for the first that is taken, to plain ones
+    # of what is left for the others.
+    x = part(SubAxis, size=size_x, stride=stride_x, ring=select(twisted > 0, 1, ring_x))
+    y = part(SubAxis, size=size_y, stride=stride_y, ring=select(twisted > 0, 1, ring_y))
+    z = part(SubAxis, size=size_z, stride=stride_z, ring=select(twisted > 0, 1, ring_z))
 
     ranks = equation(count, size_x * size_y * size_z, "ranks in the group")
     hops = equation(count, x.hops + y.hops + z.hops, "cables to the farthest rank")
@@ -125,7 +130,11 @@ class TorusLoads(Chapter):
     )
     even_load = equation(
         count,
-        largest(x.shards * before_x, y.shards * before_y, z.shards * before_z) / ranks,
+        select(
+            twisted > 0,
+            (1 - 1 / ranks) / 6,
+            largest(x.shards * before_x, y.shards * before_y, z.shards * before_z) / ranks,
+        ),
         "payloads over a link in an all-gather, divided evenly over the rotated orders of axes",
         source=ORDERS,
     )
@@ -143,9 +152,22 @@ class TorusLoads(Chapter):
         "payloads over a link in an all-gather, axis after axis in the best order",
         source=ORDERS,
     )
-    blocks = equation(
-        count, largest(x.blocks, y.blocks, z.blocks), "payloads over a middle cable in an all-to-all", source=COUNTED
+    box_blocks = equation(
+        count, largest(x.blocks, y.blocks, z.blocks), "payloads over a middle cable of a plain box", source=COUNTED
     )
+    blocks = equation(
+        count,
+        select(twisted > 0, twisted_blocks, box_blocks),
+        "payloads over a middle cable in an all-to-all",
+        source=COUNTED,
+    )
+    exchange_hops = equation(
+        count, select(twisted > 0, twisted_hops, hops), "cables to the farthest rank by the shortest way"
+    )
+
+
+PLAIN = {"twisted": 0, "twisted_blocks": 0, "twisted_hops": 0}
+"""Of a group that is no twisted slice."""
 
 
 class AlongAxes(Chapter):
@@ -175,7 +197,7 @@ class Torus(Chapter):
     S = given(bytes_, "the whole gathered or reduced array; of an all-to-all, one rank's send buffer")
     alpha = given(seconds, "latency of one hop")
     W = given(bytes_per_second, "one link, one way")
-    loads = part(TorusLoads, shared=True)
+    loads = part(TorusLoads, shared=True, **PLAIN)
     times = part(AlongAxes, shared=True, share=loads.best_load, hops=loads.hops)
 
     all_to_all_latency = equation(seconds, loads.hops * alpha, "to the farthest rank")
@@ -194,7 +216,7 @@ class EvenlySplitTorus(Chapter):
     S = given(bytes_, "the whole gathered or reduced array")
     alpha = given(seconds, "latency of one hop")
     W = given(bytes_per_second, "one link, one way")
-    loads = part(TorusLoads, shared=True)
+    loads = part(TorusLoads, shared=True, **PLAIN)
     times = part(AlongAxes, shared=True, share=loads.even_load, hops=loads.hops)
 
 
@@ -204,5 +226,5 @@ class AxisByAxisTorus(Chapter):
     S = given(bytes_, "the whole gathered or reduced array")
     alpha = given(seconds, "latency of one hop")
     W = given(bytes_per_second, "one link, one way")
-    loads = part(TorusLoads, shared=True)
+    loads = part(TorusLoads, shared=True, **PLAIN)
     times = part(AlongAxes, shared=True, share=loads.ordered_load, hops=loads.hops)

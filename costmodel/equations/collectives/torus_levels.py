@@ -46,6 +46,7 @@ class TorusLevels(Chapter):
     ordered_load = given(count, "payloads over a link in an all-gather, axis after axis")
     best_load = given(count, "payloads over a link in an all-gather, divided best over the orders of axes")
     blocks = given(count, "payloads over a middle cable in an all-to-all")
+    exchange_hops = given(count, "cables to the farthest rank by the shortest way")
 
 
 class ShardsOnTorus(Chapter):
@@ -105,7 +106,7 @@ class BlocksOnTorus(Chapter):
 
     direct_latency = equation(
         seconds,
-        at.launch_latency + largest(at.hops * at.hop_latency, select(at.slices > 1, at.dcn_latency, 0)),
+        at.launch_latency + largest(at.exchange_hops * at.hop_latency, select(at.slices > 1, at.dcn_latency, 0)),
         "to the farthest rank, or one step between slices",
     )
     direct_links = equation(

@@ -178,6 +178,7 @@ class GradientSync(Chapter):
     )
     forward_compute = given(seconds, "of a stage and micro-batch")
     backward_compute = given(seconds, "of a stage and micro-batch")
+    last_backward_compute = given(seconds, "the same, for what follows the last backward pass to hide behind")
     wire_factor = given(count, "measured time of overlapped reductions over that of lone ones", owner="assumption")
     hidden_share = given(count, "share of the communication that hides behind compute", owner="assumption")
 
@@ -213,14 +214,16 @@ class GradientSync(Chapter):
         hidden_share
         * (
             select(weights_sharded > 0, 0, (scatters - 1) * smallest(one_reduction, backward_compute))
-            + smallest(last_reduction, backward_compute)
+            + smallest(last_reduction, last_backward_compute)
         ),
         "what hides of the reductions where each has the backward pass of one micro-batch",
     )
     gradient_behind_group = equation(
         seconds,
         select(
-            gradients_sharded > 0, gradient_behind_one, hidden_share * smallest(last_reduction, pp * backward_compute)
+            gradients_sharded > 0,
+            gradient_behind_one,
+            hidden_share * smallest(last_reduction, pp * last_backward_compute),
         ),
         "what would hide if every chunk had the passes of a whole group",
     )

@@ -40,7 +40,7 @@ def fsdp(gather, scatter, forward, backward, **changes):
 def gradients(zero, micro_batches=1, *, forward=Fraction(0), backward=Fraction(0), **changes):
     """All-gather and reduce-scatter of 1 s, all-reduce of 2 s."""
     times = {"all_reduce": 2, "reduce_scatter": 1, "all_gather": 1, "across": 0}
-    compute = {"forward_compute": forward, "backward_compute": backward}
+    compute = {"forward_compute": forward, "backward_compute": backward, "last_backward_compute": backward}
     plain = {"dp": 8, "pp": 1, "virtual_stages": 1, "micro_batches": micro_batches, "wire_factor": 1, "hidden_share": 1}
     return sync(**ZERO[zero] | times | compute | plain | changes)
 
