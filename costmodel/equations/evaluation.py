@@ -28,11 +28,16 @@ SEARCHED = ("step_time", "allocated", "device_used", "legal")
 HOSTED = ("host_left",)
 """What it looks at besides where hosts keep something."""
 
-ALONE = {"offload": 0, "states_on_drives": 0}
-"""What holds where hosts keep nothing: a search that does not ask for it is spared their axis."""
+RARE_MODULES = ("core_attn", "mla_up_proj", "mlp", "moe", "shared_experts")
+"""Modules that a search runs again only when it is asked to."""
+
+ALONE = {"offload": 0, "states_on_drives": 0, "uniform_layers": 1, "block_layers": 0} | {
+    f"recomputed_{module}": 0 for module in RARE_MODULES
+}
+"""What holds where hosts keep nothing and recomputation is what searches try: one that does not ask for more is spared it."""
 
 WITH_HOSTS = "_with_hosts"
-"""Kinds of machine for searches in which hosts may keep something, whatever the model."""
+"""Kinds of machine for searches in which hosts may keep something, or that name what is run again, whatever the model."""
 
 
 @cache
@@ -44,7 +49,7 @@ def step(kind: str) -> EquationSystem:
 
 @cache
 def searched_step(kind: str) -> EquationSystem:
-    """The same for a search: hosts keep nothing, but of the kinds `WITH_HOSTS`."""
+    """The same for a search: hosts keep nothing and no more is run again than searches try, but of the kinds `WITH_HOSTS`."""
     fabric, hosts, _ = kind.partition(WITH_HOSTS)
     return STEPS[fabric].system if hosts else step(kind).settled(ALONE)
 

@@ -122,8 +122,8 @@ class Memory(Chapter):
         bytes_,
         running
         * (
-            layers_kept_here * activations.kept_layer
-            + layout.stage_layers * flight.waiting * (activations.whole_layer - activations.kept_layer)
+            layers_kept_here * activations.stage_kept_layer
+            + layout.stage_layers * flight.waiting * (activations.whole_layer - activations.stage_kept_layer)
             + layout.has_embedding * flight.in_flight * activations.embedding_kept
         ),
         "kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done",

@@ -13,12 +13,11 @@ from costmodel.search.layout import (
     FOLDED,
     OFFLOADS,
     OVERLAPS,
-    RECOMPUTE,
     SCHEDULES,
     Layout,
     on_drives,
-    recomputed,
 )
+from costmodel.search.recomputation import recomputation, recompute_inputs
 
 MOST_MICRO_BATCH = 64
 MOST_CHUNKS = 16
@@ -138,6 +137,11 @@ class Candidates:
         return self.offloads != OFFLOADS[:1]
 
     @property
+    def is_rare(self) -> bool:
+        """Whether it takes equations that searches are spared: hosts keep something, or what is run again is named at length."""
+        return self.hosted or any(recomputation(recompute).is_rare for recompute in self.recomputes)
+
+    @property
     def limits(self) -> dict[str, int]:
         """The largest degrees that are tried."""
         return {**LIMITS, "cp": self.most_cp}
@@ -164,8 +168,7 @@ class Candidates:
             "messages_block": [float(said.messages_block(schedule)) for schedule, _, said in self.rows],
             **_sharding(self.zeros),
             "shard_group": self.shards or [0] * len(self.zeros),
-            "recompute": [RECOMPUTE.index(recomputed(recompute)[0]) for recompute in self.recomputes],
-            "recompute_every": [recomputed(recompute)[1] for recompute in self.recomputes],
+            **recompute_inputs(self.recomputes),
             "sequence_parallel": [int(on) for on in self.sequence_parallel],
             "cp_type": [CONTEXTS.index(kind) for kind in self.cp_types],
             "offload": [OFFLOADS.index(offload.removesuffix(DRIVES)) for offload in self.offloads],

@@ -290,8 +290,8 @@ def _host_left(
 
 
 def generated(workload: Workload, candidates: Candidates) -> ModuleType:
-    """The numpy module of the training equations for the kind of machine and model, or for hosts that may keep something."""
-    kind = f"{workload.machine.fabric}_with_hosts" if candidates.hosted else workload.kind
+    """The numpy module of the training equations for the kind of machine and model, or for what searches seldom ask."""
+    kind = f"{workload.machine.fabric}_with_hosts" if candidates.is_rare else workload.kind
     return import_module(f"costmodel.generated.training_on_{kind}_numpy")
 
 

@@ -15,7 +15,8 @@ from costmodel.search.candidates import ASYNCHRONOUS, TRIED, TRIED_RECOMPUTE, ca
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
 from costmodel.search.host import check_host, unknown_of_host
-from costmodel.search.layout import OFFLOADS, Layout, parse_layout, recomputed
+from costmodel.search.layout import OFFLOADS, Layout, parse_layout
+from costmodel.search.recomputation import recomputation
 from costmodel.search.nearest import Change, changes_that_fit, legal_degrees, nearest_legal
 from costmodel.search.placing import on_fastest_placement, written_out
 from costmodel.search.routing import ExpertRouting
@@ -234,8 +235,8 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
         raise InputError(f"the layout takes {named.chips} chips, the machine has {chips}")
     check_host(question.workload.machine, named.offload)
     layers = question.workload.model.layers
-    if recomputed(named.recompute)[1] > layers:
-        raise InputError(f"layout: recompute={named.recompute} names one layer in more than the {layers} of the model")
+    if recomputation(named.recompute).layers > layers:
+        raise InputError(f"layout: recompute={named.recompute} names more than the {layers} layers of the model")
     nearest = question.batch.rounded_for(named, question.workload.sequence_length)
     given = written_out(question.with_sequences(nearest), named, catalog)
     workload, broken = _judged(question, given, catalog)

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from costmodel.errors import InputError
-from costmodel.search.layout import CONTEXTS, KEYS, OFFLOADS, RECOMPUTE, SCHEDULES, Layout, parse_layout
+from costmodel.search.layout import CONTEXTS, KEYS, OFFLOADS, SCHEDULES, Layout, parse_layout
+from costmodel.search.recomputation import RECOMPUTE
 
 degrees = st.integers(1, 64)
 layouts = st.builds(

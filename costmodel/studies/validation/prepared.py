@@ -15,7 +15,8 @@ from costmodel.errors import InputError
 from costmodel.generated import published_math
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
-from costmodel.search.layout import RECOMPUTE, Layout, parse_layout
+from costmodel.search.layout import Layout, parse_layout
+from costmodel.search.recomputation import RECOMPUTE
 from costmodel.search.placing import written_out
 from costmodel.search.precision import ALIASES, HALF, PRECISIONS
 from costmodel.search.workload import Workload

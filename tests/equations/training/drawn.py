@@ -11,7 +11,8 @@ from costmodel.catalog.entries import Experts, Model
 from costmodel.catalog.resolve import resolve_model
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
-from costmodel.search.layout import CONTEXTS, RECOMPUTE, Layout, default_placement, parse_layout
+from costmodel.search.layout import CONTEXTS, Layout, default_placement, parse_layout
+from costmodel.search.recomputation import RECOMPUTE
 from costmodel.search.workload import Workload
 from costmodel.topology.machine import parse_machine
 
