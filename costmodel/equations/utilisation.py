@@ -50,7 +50,9 @@ class Utilisation(Chapter):
                 "modules": again.recomputed_core_attn * work.attention_flops_causal
                 + again.recomputed_mla_up_proj * work.latents_up_flops
                 + again.recomputed_mlp * work.ffn_flops
-                + select(again.recomputed_moe > 0, work.expert_flops, again.recomputed_shared_experts * work.shared_flops),
+                + select(
+                    again.recomputed_moe > 0, work.expert_flops, again.recomputed_shared_experts * work.shared_flops
+                ),
                 "selective": 2
                 * FLOP
                 * layout.layers

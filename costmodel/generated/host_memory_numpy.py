@@ -220,7 +220,7 @@ def by_degrees(activations_away, block_layers, by_method, copies, cp, cp_type, d
     del activation_output, dense_product, shared_product
     feed_forward_dropped = blocks_dropped + products_left * recomputed_moe_act  # of feed-forwards and experts, dropped
     del blocks_dropped, products_left
-    inputs_of_layer = where(uniform_layers > 1, chunks * ceil(layers / (chunks * uniform_layers)) / layers, 1)  # inputs kept for one layer that is run again whole, on the average of a pipeline
+    inputs_of_layer = where(uniform_layers > 1, minimum(1, chunks * ceil(layers / (chunks * uniform_layers)) / layers), 1)  # inputs kept for one layer that is run again whole, on the average of a pipeline
     del chunks
     layer_input = element_size * hidden_size * tokens / sequence_split  # the input of a layer alone
     norm_outputs = 2 * element_size * hidden_size * tokens / sequence_split  # of both norms, which are the inputs of the blocks: 4 H a token in two bytes
@@ -238,7 +238,7 @@ def by_degrees(activations_away, block_layers, by_method, copies, cp, cp_type, d
     kept_layer = recomputed_kept + (1 - 1 / layers_for_one) * (whole_layer - recomputed_kept)  # kept by the average layer
     del layers_for_one, recomputed_kept
     stage_rerun = where(block_layers > 0, minimum(stage_layers, block_layers * virtual_stages), stage_layers)  # layers of a stage that are run again by a method
-    stage_inputs = virtual_stages * ceil(stage_rerun / (uniform_layers * virtual_stages))  # inputs of layers that a stage keeps for them
+    stage_inputs = minimum(stage_rerun, virtual_stages * ceil(stage_rerun / (uniform_layers * virtual_stages)))  # inputs of layers that a stage keeps for them
     stage_kept_layer = where(by_method > 0, (layer_input * stage_inputs + whole_layer * (stage_layers - stage_rerun)) / maximum(1, stage_layers), kept_layer)  # kept by the average layer of a stage
     del kept_layer, layer_input, stage_inputs, stage_layers, stage_rerun, whole_layer
     host_activations = stage_kept_layer * (layers_in_flight - layers_kept_here)  # activations that it keeps

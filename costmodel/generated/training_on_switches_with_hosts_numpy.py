@@ -780,7 +780,7 @@ def by_pp(block_layers, ends_said, expert_every, expert_layers, expert_path_fact
     tp_blocks = 2 - expert_share * where(shared_experts <= 0, 1, 0)  # blocks of a layer that tensor-parallel ranks share: attention, and a feed-forward or shared experts
     repeated_tp = where(recompute == 0, repeated_blocks / tp_blocks, where(recompute == 1, 0, 1)) / layers_for_one  # times that recomputation repeats the communication of a layer's forward pass among tensor-parallel ranks
     del repeated_blocks
-    inputs_of_layer = where(uniform_layers > 1, chunks * ceil(layers / (chunks * uniform_layers)) / layers, 1)  # inputs kept for one layer that is run again whole, on the average of a pipeline
+    inputs_of_layer = where(uniform_layers > 1, minimum(1, chunks * ceil(layers / (chunks * uniform_layers)) / layers), 1)  # inputs kept for one layer that is run again whole, on the average of a pipeline
     mean_layers = layers / pp  # layers of the average stage
     spare_slots = where((chunks * floor(layers / chunks) == layers) | (ends_said > 0), 0, 2)  # slots of the pipeline that hold the embedding and the head in place of a layer
     stages_left = pp - where(first_layers > 0, 1, 0) - where(last_layers > 0, 1, 0)  # stages that share the other layers
@@ -810,7 +810,7 @@ def by_pp(block_layers, ends_said, expert_every, expert_layers, expert_path_fact
     chimera = minimum(pp, pp / 2 + stacked(-3, 1, pp / 2, 1))  # of Chimera, most in the middle of the pipeline
     rank = stacked(-3, 0, minimum(1, pp - 1), pp - 1)  # position in the pipeline; of the middle stages the fullest is the second
     stage_rerun = where(block_layers > 0, minimum(stage_layers, block_layers * virtual_stages), stage_layers)  # layers of a stage that are run again by a method
-    stage_inputs = virtual_stages * ceil(stage_rerun / (uniform_layers * virtual_stages))  # inputs of layers that a stage keeps for them
+    stage_inputs = minimum(stage_rerun, virtual_stages * ceil(stage_rerun / (uniform_layers * virtual_stages)))  # inputs of layers that a stage keeps for them
     has_layers = where(stage_layers > 0, 1, 0)  # 1 where a stage exists
     keeps_stage = fsdp_keeps_stage * where((pp > 1) & (weights_sharded > 0), 1, 0)  # 1 where a rank keeps its stage gathered, since every micro-batch would gather it again
     layers_at_once = where(uniform_layers > 1, minimum(uniform_layers, maximum.reduce(stage_layers, axis=-3, keepdims=True) / virtual_stages), 1)  # layers that are run again at a time, no more than a chunk has

@@ -111,7 +111,9 @@ def _kind(said: str) -> tuple[str, tuple[str, ...]]:
         if module not in MODULES:
             known = MODULES if len(named) > 1 else (*RECOMPUTE, *MODULES)
             near = nearest(module, known)
-            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(known) if len(named) > 1 else FORMS}"
+            hint = (
+                f"did you mean {near[0]}?" if near else f"choose from {', '.join(known) if len(named) > 1 else FORMS}"
+            )
             where = f"{module[:40]!r} in recompute={said[:60]}" if len(named) > 1 else f"recompute={said[:40]}"
             raise InputError(f"layout: {where} is not known; {hint}")
         if named.count(module) > 1:

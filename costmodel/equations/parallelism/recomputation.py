@@ -75,7 +75,7 @@ class Recomputation(Chapter):
         count,
         select(
             uniform_layers > 1,
-            ceil_divide(layout.layers, layout.chunks * uniform_layers) * layout.chunks / layout.layers,
+            smallest(1, ceil_divide(layout.layers, layout.chunks * uniform_layers) * layout.chunks / layout.layers),
             1,
         ),
         "inputs kept for one layer that is run again whole, on the average of a pipeline",
@@ -99,8 +99,9 @@ class Recomputation(Chapter):
     )
     stage_inputs = equation(
         count,
-        ceil_divide(stage_rerun, layout.virtual_stages * uniform_layers) * layout.virtual_stages,
+        smallest(stage_rerun, ceil_divide(stage_rerun, layout.virtual_stages * uniform_layers) * layout.virtual_stages),
         "inputs of layers that a stage keeps for them",
+        approximate="the chunk of an end that has a layer less may keep one input less",
     )
     by_method = equation(count, holds(either(uniform_layers > 1, block_layers > 0)), "1 where a method is named")
 

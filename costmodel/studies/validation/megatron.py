@@ -13,6 +13,7 @@ from costmodel.errors import InputError
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
 from costmodel.search.layout import Layout, parse_layout
+from costmodel.search.recomputation import recomputation
 from costmodel.search.workload import Workload
 from costmodel.studies.intervals import of_memory
 from costmodel.studies.question import ask
@@ -263,9 +264,8 @@ def _recompute(row: Row) -> str:
     kind = row.text("recomputation")
     if kind in {"", "full"}:
         return kind or "none"
-    if row.text("recomputed_modules"):
-        raise UnreadError(f"recomputation of {row.text('recomputed_modules')[:40]}")
-    return "attention"
+    named = row.text("recomputed_modules").strip("[]").split()
+    return str(recomputation("+".join(named))) if named else "attention"
 
 
 def _model(row: Row) -> Model:
