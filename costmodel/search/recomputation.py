@@ -85,6 +85,14 @@ def recomputation(text: str) -> Recomputation:
     return Recomputation(kind, modules, int(every))
 
 
+def recomputations(text: str) -> tuple[str, ...]:
+    """What a list says, separated by commas or spaces, each once. Raises InputError as `recomputation`, and for an empty list."""
+    found = tuple(dict.fromkeys(str(recomputation(one)) for one in text.replace(",", " ").split()))
+    if not found:
+        raise InputError(f"--recompute is empty; name what may be run again, such as {NONE},{FULL}")
+    return found
+
+
 def recompute_inputs(texts: Sequence[str]) -> dict[str, Sequence[float] | float]:
     """The inputs of the equations along the axis of recomputation; one number where all rows leave it at what is usual."""
     found = [recomputation(text) for text in texts]

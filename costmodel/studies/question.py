@@ -12,7 +12,7 @@ from costmodel.catalog.resolve import resolve_model
 from costmodel.catalog.units import parse_count
 from costmodel.errors import InputError
 from costmodel.search.batch import Batch, parse_batch
-from costmodel.search.candidates import candidates
+from costmodel.search.candidates import TRIED_RECOMPUTE, candidates
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import OFFLOADS
 from costmodel.search.precision import precision_name
@@ -35,6 +35,8 @@ class Question:
     notes: tuple[str, ...]
     offloads: tuple[str, ...] = OFFLOADS[:1]
     """What a search lets hosts keep."""
+    recomputes: tuple[str, ...] = TRIED_RECOMPUTE
+    """What a search tries of recomputation."""
     placement: str = BEST
     """Which placements a search tries: all, or what a framework, an order or a placement reaches."""
 
@@ -145,6 +147,7 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
             settled.model.layers,
             sequences,
             settled.sequence_length,
+            recomputes=question.recomputes,
             experts=settled.routed_experts,
             offloads=question.offloads,
             shards=settled.shards,

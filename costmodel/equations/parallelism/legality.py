@@ -38,6 +38,31 @@ class Legality(Chapter):
     ep_overlap = choice(EXPERT_OVERLAP, "what the exchanges of experts hide behind")
     orthogonalisation_steps = given(count, "Newton-Schulz steps of the optimizer, 0 for most", owner="assumption")
 
+    rule_recompute = equation(
+        count,
+        select(
+            again.whole_blocks + again.recomputed_mla_up_proj > 0,
+            holds(
+                both(
+                    either(again.recomputed_mla_up_proj <= 0, layout.kv_rank > 0),
+                    either(again.recomputed_mlp <= 0, layout.dense_layers > 0),
+                    either(again.recomputed_moe <= 0, layout.experts > 0),
+                    either(
+                        again.recomputed_shared_experts <= 0,
+                        both(
+                            layout.experts > 0,
+                            layout.shared_experts > 0,
+                            choose(ep_overlap, {"none": 1, "shared": 0, "micro-batch": 1}) > 0,
+                        ),
+                    ),
+                )
+            ),
+            1,
+        ),
+        "what is run again is there: mla_up_proj in latent attention, mlp in a layer without experts, moe in one with them, "
+        "shared_experts where there are some and ep_overlap is not shared",
+        source="Megatron-core: the checks of --recompute-modules",
+    )
     rule_heads = equation(count, holds(divides(tp, heads)), "tp divides the query heads")
     rule_kv_heads = equation(
         count,
@@ -241,34 +266,10 @@ class Legality(Chapter):
         "ep times etp divides tp times the ranks of a group that shares: every group holds all experts",
         source="Megatron-core: the copies of experts divide by --num-distributed-optimizer-instances",
     )
-    rule_recompute = equation(
-        count,
-        select(
-            again.whole_blocks + again.recomputed_mla_up_proj > 0,
-            holds(
-                both(
-                    either(again.recomputed_mla_up_proj <= 0, layout.kv_rank > 0),
-                    either(again.recomputed_mlp <= 0, layout.dense_layers > 0),
-                    either(again.recomputed_moe <= 0, layout.experts > 0),
-                    either(
-                        again.recomputed_shared_experts <= 0,
-                        both(
-                            layout.experts > 0,
-                            layout.shared_experts > 0,
-                            choose(ep_overlap, {"none": 1, "shared": 0, "micro-batch": 1}) > 0,
-                        ),
-                    ),
-                )
-            ),
-            1,
-        ),
-        "what is run again is there: mla_up_proj in latent attention, mlp in a layer without experts, moe in one with them, "
-        "shared_experts where there are some and ep_overlap is not shared",
-        source="Megatron-core: the checks of --recompute-modules",
-    )
     legal = equation(
         count,
         smallest(
+            rule_recompute,
             rule_heads,
             rule_kv_heads,
             rule_ffn,
@@ -295,7 +296,6 @@ class Legality(Chapter):
             rule_expert_grid,
             rule_expert_sequence,
             rule_expert_sharing,
-            rule_recompute,
         ),
         "1 when every rule holds",
     )
