@@ -40,6 +40,14 @@ TRIED_RECOMPUTE = ("none", "light", "selective", "full")
 """What `plan` tries of recomputation, each for less memory and more time. norms and mlp-product are halves of light, and attention
 saves next to nothing where the kernel is fused."""
 
+OF_FEED_FORWARDS = ("mlp", "layernorm+mlp", "moe", "layernorm+moe", "mlp+moe", "layernorm+mlp+moe")
+ADVISED_MODULES = (
+    *("mla_up_proj", "layernorm+mla_up_proj", "layernorm+moe_act+mla_up_proj"),
+    *OF_FEED_FORWARDS,
+    *(f"{modules}+mla_up_proj" for modules in OF_FEED_FORWARDS),
+)
+"""Modules of Megatron-core that are looked at besides where a layout does not fit; a rule rejects those that its model lacks."""
+
 OFFLOADS_TO = {
     "host": OFFLOADS,
     "nvme": (*OFFLOADS, *(label + DRIVES for label in OFFLOADS if "optimizer" in label)),
@@ -301,6 +309,11 @@ def _unequal(layers: int, chunks: int) -> Iterator[Stages]:
 def with_host(layout: Layout) -> Candidates:
     """The layout with each thing that a host can keep in its memory, and each stage of ZeRO."""
     return replace(only(layout), zeros=ZEROS, shards=(layout.shard,) * len(ZEROS), offloads=OFFLOADS)
+
+
+def with_modules(layout: Layout) -> Candidates:
+    """The layout with each of the lists of modules that are worth a look."""
+    return replace(only(layout), recomputes=tuple(str(recomputation(modules)) for modules in ADVISED_MODULES))
 
 
 def only(layout: Layout) -> Candidates:
