@@ -16,9 +16,9 @@ from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
 from costmodel.search.host import check_host, unknown_of_host
 from costmodel.search.layout import OFFLOADS, Layout, parse_layout
-from costmodel.search.recomputation import recomputation
 from costmodel.search.nearest import Change, changes_that_fit, legal_degrees, nearest_legal
 from costmodel.search.placing import on_fastest_placement, written_out
+from costmodel.search.recomputation import recomputation
 from costmodel.search.routing import ExpertRouting
 from costmodel.search.software import Software
 from costmodel.search.splits import best_split

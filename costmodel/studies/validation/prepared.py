@@ -16,9 +16,9 @@ from costmodel.generated import published_math
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
 from costmodel.search.layout import Layout, parse_layout
-from costmodel.search.recomputation import recomputation
 from costmodel.search.placing import written_out
 from costmodel.search.precision import ALIASES, HALF, PRECISIONS
+from costmodel.search.recomputation import recomputation
 from costmodel.search.workload import Workload
 from costmodel.studies.question import ask
 from costmodel.studies.validation import assumed
