@@ -67,7 +67,9 @@ def recomputation(text: str) -> Recomputation:
     method = _METHOD.fullmatch(text)
     if method is not None:
         layers = int(method["layers"])
-        return Recomputation(FULL, uniform=layers) if method["method"] == METHODS[0] else Recomputation(FULL, block=layers)
+        return (
+            Recomputation(FULL, uniform=layers) if method["method"] == METHODS[0] else Recomputation(FULL, block=layers)
+        )
     if text.startswith(f"{FULL}-"):
         raise InputError(
             f"layout: recompute={text[:40]} is not known; full-uniform-N keeps the input of every N layers, full-block-N runs the "

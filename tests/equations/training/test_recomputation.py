@@ -272,3 +272,13 @@ def test_the_square_root_of_the_layers_is_best_for_uniform(layers):
     assert bound - kept_input <= min(sizes.values()) <= bound + whole
     best = (layers * kept_input / whole) ** 0.5
     assert best / 2 <= min(sizes, key=sizes.get) <= 2 * best + 1
+
+
+def test_all_modules_leave_the_projections_to_full():
+    """What is kept beside them: inputs of norms, queries, keys, values and the output; what full runs again besides: projections."""
+    case = on("llama-3-8b", "dgx-h100:8", "", 2048, 64)
+    every, full = (case.laid(recompute=mode)() for mode in ("core_attn+layernorm+mlp", "full"))
+    assert every["kept_layer"] / every["tokens"] == 4 * 4096 + 4 * 4096 + 4 * 1024
+    projections = 32 * 2 * 4096 * (2 * 4096 + 2 * 1024)
+    rest = full["hardware_flops"] - every["hardware_flops"]
+    assert rest == pytest.approx(every["step_tokens"] * projections, rel=1e-9)
