@@ -1,5 +1,6 @@
 """What a decoder layer keeps of its forward pass for its backward pass, by what is run again."""
 
+from costmodel.equations.axes import RECOMPUTE
 from costmodel.equations.parallelism.context import ContextPayloads
 from costmodel.equations.parallelism.experts import KeptExperts
 from costmodel.equations.parallelism.layout import Layout
@@ -195,6 +196,14 @@ class KeptActivations(Chapter):
             kept_layer,
         ),
         "kept by the average layer of a stage",
+        approximate="modules that predict further tokens are taken to be as the layers of their stage",
+    )
+    kept_joining = equation(
+        bytes_,
+        choose(again.recompute, {"modules": 4, "selective": 4, "full": 1}) * layer_input,
+        "beside its layer by a module that predicts a further token: inputs of two norms and of the projection, 4 H a token; "
+        "its other input, where all is run again",
+        source="Megatron-core: MultiTokenPredictionLayer, checkpointed as a whole with full recomputation",
     )
     embedding_kept = equation(
         bytes_,

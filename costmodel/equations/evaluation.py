@@ -31,13 +31,19 @@ HOSTED = ("host_left",)
 RARE_MODULES = ("core_attn", "mla_up_proj", "mlp", "moe", "shared_experts")
 """Modules that a search runs again only when it is asked to."""
 
-ALONE = {"offload": 0, "states_on_drives": 0, "uniform_layers": 1, "block_layers": 0} | {
-    f"recomputed_{module}": 0 for module in RARE_MODULES
+ALONE = {
+    "offload": 0,
+    "states_on_drives": 0,
+    "multi_token_modules": 0,
+    "uniform_layers": 1,
+    "block_layers": 0,
+    **{f"recomputed_{module}": 0 for module in RARE_MODULES},
 }
-"""What holds where hosts keep nothing and recomputation is what searches try: one that does not ask for more is spared it."""
+"""What holds where hosts keep nothing, no further tokens are predicted, and what is run again is what searches try: one that
+asks for none of these is spared all."""
 
 WITH_HOSTS = "_with_hosts"
-"""Kinds of machine for searches in which hosts may keep something, or that name what is run again, whatever the model."""
+"""Kinds of machine for searches that ask for one of these, whatever the model."""
 
 
 @cache
@@ -49,7 +55,7 @@ def step(kind: str) -> EquationSystem:
 
 @cache
 def searched_step(kind: str) -> EquationSystem:
-    """The same for a search: hosts keep nothing and no more is run again than searches try, but of the kinds `WITH_HOSTS`."""
+    """The same for a search: with what holds `ALONE`, but of the kinds `WITH_HOSTS`."""
     fabric, hosts, _ = kind.partition(WITH_HOSTS)
     return STEPS[fabric].system if hosts else step(kind).settled(ALONE)
 
@@ -70,6 +76,7 @@ _ANSWERS = frozenset(
         "step_time",
         "step_tokens",
         "tokens_per_second",
+        "trained_parameters",
         "model_flops",
         "hardware_flops",
         "chip_rate",

@@ -42,6 +42,11 @@ class Memory(Chapter):
     optimizer_bytes = given(bytes_, "optimizer states of a weight: master copy and moments", owner="assumption")
     step_extra_bytes = given(bytes_, "a weight, while the optimizer runs", owner="assumption")
     loss_bytes = given(bytes_, "a logit, while the loss is computed", owner="assumption")
+    kept_loss_bytes = given(
+        bytes_,
+        "a logit of a loss whose backward pass waits: what modules that predict further tokens keep",
+        owner="assumption",
+    )
     kept_messages = given(
         count, "messages of a pipeline kept with each micro-batch in flight, 0 for most", owner="assumption"
     )
@@ -110,8 +115,15 @@ class Memory(Chapter):
     stage_step_extra = equation(
         bytes_, in_optimizer * states_held * step_extra_bytes_here, "held while the optimizer runs"
     )
+    modules_in_flight = equation(
+        count,
+        layout.stage_modules * flight.head_in_flight,
+        "modules that predict further tokens whose activations are kept, once a micro-batch",
+    )
     layers_in_flight = equation(
-        count, layout.stage_layers * flight.in_flight, "layers whose activations are kept, once a micro-batch"
+        count,
+        layout.stage_layers * flight.in_flight + modules_in_flight,
+        "layers whose activations are kept, once a micro-batch",
     )
     layers_kept_here = equation(
         count,
@@ -123,10 +135,19 @@ class Memory(Chapter):
         running
         * (
             layers_kept_here * activations.stage_kept_layer
-            + layout.stage_layers * flight.waiting * (activations.whole_layer - activations.stage_kept_layer)
+            + (layout.stage_layers + layout.stage_modules)
+            * flight.waiting
+            * (activations.whole_layer - activations.stage_kept_layer)
+            + modules_in_flight * activations.kept_joining
             + layout.has_embedding * flight.in_flight * activations.embedding_kept
         ),
         "kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done",
+    )
+    kept_losses = equation(
+        bytes_,
+        layout.multi_token_modules * select(loss_chunks > 1, 0, kept_loss_bytes),
+        "a logit of the next token, beside it: those of further tokens, unless losses are computed in pieces",
+        source="Megatron-core: process_mtp_loss runs before the loss of the next token, backward after it",
     )
     stage_logits = equation(
         bytes_,
@@ -135,9 +156,10 @@ class Memory(Chapter):
         * layout.tokens
         * (
             layout.vocabulary_on_rank * loss_bytes / loss_chunks
-            + 2 * layout.hidden_size * layout.element_size / layout.sequence_split
+            + layout.vocabulary_on_rank * kept_losses
+            + (1 + layout.multi_token_modules) * 2 * layout.hidden_size * layout.element_size / layout.sequence_split
         ),
-        "logits, softmax and their gradient; what the final norm read and wrote",
+        "logits, softmax and their gradient; what the final norms read and wrote",
         source="exact allocator readings of Megatron-LM's last stage",
     )
     keeps_stage = equation(
@@ -151,9 +173,10 @@ class Memory(Chapter):
             either(layout.weights_sharded > 0, away.weights_away > 0),
             layout.element_size
             * (
-                select(keeps_stage > 0, layout.stage_layers, 2) * (layout.layer_parameters + layout.layer_experts)
+                select(keeps_stage > 0, layout.stage_layers + layout.stage_modules, 2)
+                * (layout.layer_parameters + layout.layer_experts)
                 + layout.has_embedding * layout.embedding_on_rank
-                + layout.has_head * layout.head_on_rank
+                + layout.has_head * (layout.head_on_rank + layout.beside_head)
             ),
             0,
         ),
@@ -166,7 +189,7 @@ class Memory(Chapter):
             either(layout.gradients_sharded > 0, away.weights_away > 0),
             gradient_bytes
             * (layout.layer_parameters + layout.layer_experts)
-            * select(keeps_stage > 0, layout.stage_layers / layout.virtual_stages, 1),
+            * select(keeps_stage > 0, layout.stage_layers / layout.virtual_stages + layout.stage_modules, 1),
             0,
         ),
         "of one layer, before they are scattered, or of a chunk of a stage",

@@ -290,8 +290,13 @@ def _host_left(
 
 
 def generated(workload: Workload, candidates: Candidates) -> ModuleType:
-    """The numpy module of the training equations for the kind of machine and model, or for what searches seldom ask."""
-    kind = f"{workload.machine.fabric}_with_hosts" if candidates.is_rare else workload.kind
+    """The numpy module of the training equations for the kind of machine and model.
+
+    Where hosts may keep something, modules predict further tokens or what is run again is named, it is the one that takes none of
+    these for granted.
+    """
+    whole = candidates.is_rare or workload.multi_token_modules > 0
+    kind = f"{workload.machine.fabric}_with_hosts" if whole else workload.kind
     return import_module(f"costmodel.generated.training_on_{kind}_numpy")
 
 

@@ -108,6 +108,7 @@ class ModelCount:
             "experts": experts.count if experts else 0,
             "experts_per_token": experts.per_token if experts else 0,
             "not_modelled": " ".join(model.not_modelled),
+            "multi_token_prediction_layers": model.multi_token_prediction_layers,
         }
 
     def result(self) -> dict[str, object]:
@@ -196,6 +197,7 @@ class ModelDetails:
                 "items": items,
                 "shape": _shape(model),
                 "not_counted": list(model.not_counted),
+                "multi_token_prediction": self._modules(),
                 "source": model.source,
                 "confidence": model.confidence,
                 "note": model.note,
@@ -233,6 +235,12 @@ class ModelDetails:
             ),
             ("KV cache a token, 16 bit", human.size(self._token()["kv_cache_bytes_per_token"])),
         ]
+        modules = self._modules()
+        if modules:
+            totals += [
+                (f"a multi-token-prediction module, of {modules['layers']}", f"{modules['parameters_each']:,}"),
+                ("with its copies of embedding and head", f"{modules['parameters_each_with_shared']:,}"),
+            ]
         shape = [
             (name.replace("_", " "), _cell(value))
             for name, value in _shape(model).items()
@@ -245,6 +253,18 @@ class ModelDetails:
             Table("Totals", ("quantity", "value"), totals),
             Table("Shape", ("field", "value"), shape),
         ]
+
+    def _modules(self) -> dict[str, int] | None:
+        """The modules that predict further tokens, which no total counts; None where the model was published without."""
+        layers = self.count.model.multi_token_prediction_layers
+        if not layers:
+            return None
+        found = self.count.quantities
+        return {
+            "layers": layers,
+            "parameters_each": found["multi_token_parameters"],
+            "parameters_each_with_shared": found["multi_token_file_parameters"],
+        }
 
     def _token(self) -> dict[str, float]:
         flops = flop_counts(self.count.model, self.sequence_length)

@@ -142,6 +142,7 @@ def train(
     routing: str | ExpertRouting | None = None,
     document_length: int | str | None = None,
     loss_chunks: int = 1,
+    multi_token_prediction: int = 0,
     stages: bool = False,
     measured: str | float | None = None,
     catalog: Catalog | Path | None = None,
@@ -163,6 +164,7 @@ def train(
         software: the code: attention kernel, who launches kernels, what overlaps on purpose, kernels of experts.
         document_length: tokens of the document that a token is in, on the mean over tokens, where sequences pack several.
         loss_chunks: pieces of a micro-batch in which head and loss are computed.
+        multi_token_prediction: modules that predict further tokens and are trained, on the stage with the head.
         stages: whether tables show what each stage holds in each phase.
         measured: seconds of a step of that layout, or text such as `12.3s`: what could explain the difference is told.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
@@ -197,6 +199,7 @@ def train(
             routing=routing,
             document_length=document_length,
             loss_chunks=loss_chunks,
+            multi_token_prediction=multi_token_prediction,
         )
         workload, chosen = settle(question, layout, opened)
         found.append(estimate(workload, chosen, opened, question.train_tokens))

@@ -116,6 +116,11 @@ class Recomputation(Chapter):
         ),
         "blocks that tensor-parallel ranks share and that modules run again, in the average layer",
     )
+    repeated_layer = equation(
+        count,
+        choose(recompute, {"modules": 0, "selective": 0, "full": 1}) / layers_for_one,
+        "times that a whole layer is run again",
+    )
     repeated_tp = equation(
         count,
         choose(recompute, {"modules": repeated_blocks / tp_blocks, "selective": 0, "full": 1}) / layers_for_one,

@@ -26,6 +26,10 @@ class Traffic(Chapter):
     gradients_sharded = given(count, "1 when they share the gradients", owner="layout")
     weights_sharded = given(count, "1 when they share the weights", owner="layout")
     repeated_tp = given(count, "times that recomputation repeats the tensor-parallel communication of a forward pass")
+    repeated_layer = given(
+        count, "times that it runs a whole layer again, with what joins tokens in a module before it"
+    )
+    repeated_ep = given(count, "times that it repeats the exchanges of experts")
     repeated_cp = given(count, "times that it repeats the context-parallel communication")
     sequence_split = given(count, "ranks that share what lies between the products")
     hidden_state_bytes = given(bytes_, "the hidden states of a micro-batch on a rank (H)")
@@ -45,6 +49,8 @@ class Traffic(Chapter):
     gathered_rows = given(bytes_, "rows that they gather")
     embedding_on_rank = given(count, "weights of the embedding on a rank")
     head_on_rank = given(count, "weights of the head on a rank")
+    beside_head = given(count, "weights that are gathered with the head for modules that predict further tokens")
+    module_passes = given(count, "such modules that the slowest stage runs in a step")
     element_size = given(bytes_, "a weight as it is gathered (e)", owner="workload")
     gradient_wire_bytes = given(bytes_, "a gradient as it is exchanged (g)", owner="assumption")
     ulysses_ranks = given(count, "ranks that exchange heads (u)")
@@ -65,8 +71,21 @@ class Traffic(Chapter):
         "as many, and with sequence parallelism the inputs gathered once more",
         source="Korthikanti et al. 2022, section 4.2.2",
     )
+    joining_forward = equation(
+        bytes_,
+        choose(sequence_parallel, {"off": tp_shards, "on": 3 * tp_shards}),
+        "of the projection of a module that predicts a further token: its result gathered, with sequence parallelism its two inputs too",
+    )
+    joining_backward = equation(
+        bytes_,
+        choose(sequence_parallel, {"off": 4 * tp_shards, "on": 5 * tp_shards}),
+        "gradients of both inputs summed, or scattered and the inputs gathered once more, with that of the result",
+    )
     sent_tp = equation(
-        bytes_, layer_passes * ((1 + repeated_tp) * tp_forward + tp_backward), "of tensor parallelism in a step"
+        bytes_,
+        layer_passes * ((1 + repeated_tp) * tp_forward + tp_backward)
+        + module_passes * ((1 + repeated_layer) * joining_forward + joining_backward),
+        "of tensor parallelism in a step",
     )
 
     # Context parallelism, a layer and micro-batch
@@ -122,7 +141,7 @@ class Traffic(Chapter):
     )
     sent_ep = equation(
         bytes_,
-        layer_passes * expert_share * ((1 + repeated_tp) * ep_forward + ep_backward),
+        layer_passes * expert_share * ((1 + repeated_ep) * ep_forward + ep_backward),
         "of expert parallelism in a step",
     )
 
@@ -174,7 +193,9 @@ class Traffic(Chapter):
         source="Rajbhandari et al. 2020, section 7.2.2: 1.5 times the volume of an all-reduce",
     )
     tables_on_rank = equation(
-        count, head_on_rank + select(pp > 1, 0, embedding_on_rank), "embedding and head on a rank that has the head"
+        count,
+        head_on_rank + beside_head + select(pp > 1, 0, embedding_on_rank),
+        "embedding and head on a rank that has the head",
     )
     fsdp_tables = equation(
         bytes_,
