@@ -1,6 +1,5 @@
 """What a decoder layer keeps of its forward pass for its backward pass, by what is run again."""
 
-from costmodel.equations.axes import RECOMPUTE
 from costmodel.equations.parallelism.context import ContextPayloads
 from costmodel.equations.parallelism.experts import KeptExperts
 from costmodel.equations.parallelism.layout import Layout

@@ -12,7 +12,7 @@ from costmodel.runtime import call
 from costmodel.search.candidates import Candidates
 from costmodel.search.evaluate import evaluate
 from costmodel.search.grid import search
-from costmodel.search.layout import RECOMPUTE
+from costmodel.search.recomputation import RECOMPUTE
 from costmodel.search.splits import best_split
 from costmodel.search.workload import Workload, scalar_inputs
 from costmodel.studies.estimate import COMMUNICATION, MEMORY_ITEMS, TIME_ITEMS

@@ -122,10 +122,10 @@ def test_modules_that_are_run_again_send_again():
     """A layer of experts its rows, there and back; a feed-forward one block of two; attention alone its keys and values."""
     experts = "tp=2 pp=1 dp=512 ep=64"
     none, again = (
-        sent("sent_ep", f"{experts} recompute={mode}", "deepseek-v3", "h800-cluster:1024", length=4096, batch=1024)
+        sent("sent_ep", f"{experts} recompute={mode}", "deepseek-v3", "h800-cluster:1024", length=4096, batch=512)
         for mode in ("none", "moe")
     )
-    forward = sent("ep_forward", experts, "deepseek-v3", "h800-cluster:1024", length=4096, batch=1024)
+    forward = sent("ep_forward", experts, "deepseek-v3", "h800-cluster:1024", length=4096, batch=512)
     assert again - none == pytest.approx(58 * forward, rel=1e-9)
     none, mlp, full = (sent("sent_tp", f"tp=4 recompute={mode}") for mode in ("none", "mlp", "full"))
     assert mlp - none == pytest.approx((full - none) / 2, rel=1e-9)
