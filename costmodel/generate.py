@@ -154,10 +154,10 @@ def training_math(kind: str) -> str:
 def training_numpy(kind: str) -> str:
     """Training steps on one kind of machine, over tables of layouts."""
     from costmodel.equations.axes import PRODUCT_AXES
-    from costmodel.equations.evaluation import IN_BLOCKS, LEVELS, SEARCHED, searched_step
+    from costmodel.equations.evaluation import IN_BLOCKS, IN_PARTS, LEVELS, SEARCHED, SLICED, searched_step
 
     meaning = f"Training steps on {spoken(kind)}, over tables of layouts."
-    return numpy_module(meaning, searched_step(kind), SEARCHED, PRODUCT_AXES, LEVELS[kind], IN_BLOCKS)
+    return numpy_module(meaning, searched_step(kind), SEARCHED, PRODUCT_AXES, LEVELS[kind], IN_BLOCKS, IN_PARTS, SLICED)
 
 
 def spoken(kind: str) -> str:

@@ -1,5 +1,7 @@
 """What the generated modules call, and how they are called: whole-number functions, one answer, tables of rows.
 
+What those over tables call is in `runtime_arrays`.
+
 numpy is imported by the parts that need it only: one answer from a `math` module does without.
 """
 
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +23,21 @@ if TYPE_CHECKING:
 
 BLOCK = 500_000
 """Elements in one statement: enough that numpy's overhead is small, few enough that blocks stay in the caches."""
+
+
+REUSED = 31 * 2**20
+"""Bytes up to which freed memory is kept for the next array; glibc takes at most 32 MiB for this."""
+
+
+def keep_freed_memory() -> None:
+    """Have freed arrays used again as they are, where the C library learns from what it is asked (glibc does).
+
+    Otherwise it hands every large array back to the system when it is freed, and the next one, zeroed page by page, costs as much
+    as the arithmetic. The array asked for here is never touched and takes no memory.
+    """
+    import numpy as np
+
+    np.empty(REUSED, np.uint8)
 
 
 def call(function: Callable[..., Mapping[str, Any]], inputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -61,99 +79,6 @@ def none_drawn(population: Any, marked: Any, draws: Any) -> Any:
     for drawn in range(math.ceil(draws)):
         chance = chance * max(population - marked - drawn, 0) / (population - drawn)
     return chance
-
-
-def ceil_log2s(n: Array) -> Array:
-    """ceil_log2 of every element; exact, since the exponent of a float is."""
-    import numpy as np
-
-    mantissa, exponent = np.frexp(n)
-    return np.where(mantissa == 0.5, exponent - 1, exponent).astype(float)
-
-
-def floor_log2s(n: Array) -> Array:
-    """floor_log2 of every element."""
-    import numpy as np
-
-    return (np.frexp(n)[1] - 1).astype(float)
-
-
-def ones_belows(n: Array) -> Array:
-    """ones_below of every element."""
-    import numpy as np
-
-    whole, total = np.ceil(n), np.zeros(np.shape(n))
-    for bit in range(int(np.max(whole, initial=0)).bit_length()):
-        full = whole // (2 << bit)
-        total += full * (1 << bit) + np.maximum(0, whole - full * (2 << bit) - (1 << bit))
-    return total
-
-
-def nearest_wholes(x: Array) -> Array:
-    """The nearest whole number of every element."""
-    import numpy as np
-
-    return np.rint(x)
-
-
-def none_drawns(population: Array, marked: Array, draws: Array) -> Array:
-    """none_drawn of every element."""
-    import numpy as np
-
-    chance = np.ones(np.broadcast_shapes(np.shape(population), np.shape(marked), np.shape(draws)))
-    for drawn in range(int(np.max(np.ceil(draws), initial=0))):
-        factor = np.maximum(population - marked - drawn, 0) / (population - drawn)
-        chance = np.where(drawn < draws, chance * factor, chance)
-    return chance
-
-
-def stacked(axis: int, *parts: Array) -> Array:
-    """One part for each row of an axis; a part that varies along the axis itself gives its own row."""
-    import numpy as np
-
-    rows = [row(part, axis, i) for i, part in enumerate(parts)]
-    shape = list(np.broadcast_shapes((1,) * -axis, *(np.shape(part) for part in rows)))
-    where: list[slice] = [slice(None)] * len(shape)
-    shape[axis] = len(rows)
-    out = np.empty(shape)
-    for i, part in enumerate(rows):
-        where[axis] = slice(i, i + 1)
-        out[tuple(where)] = part
-    return out
-
-
-def row(x: Array, axis: int, number: int) -> Array:
-    """One row of an axis, its dimension kept; plain numbers are the same in every row."""
-    import numpy as np
-
-    varies = np.ndim(x) >= -axis and x.shape[axis] > 1
-    return np.take(x, [number], axis=axis) if varies else x
-
-
-def at_smallest(value: Array, key: Array, axis: int) -> Array:
-    """The value where the key is smallest along an axis."""
-    import numpy as np
-
-    return _at(value, np.argmin(key, axis=axis, keepdims=True), axis)
-
-
-def at_largest(value: Array, key: Array, axis: int) -> Array:
-    """The value where the key is largest along an axis."""
-    import numpy as np
-
-    return _at(value, np.argmax(key, axis=axis, keepdims=True), axis)
-
-
-def _at(value: Array, index: NDArray[np.int64], axis: int) -> Array:
-    import numpy as np
-
-    if np.ndim(value) < -axis or value.shape[axis] == 1:
-        # The key alone varies along the axis: every row holds the same value.
-        return value
-    shape = list(np.broadcast_shapes(value.shape, index.shape))
-    whole = np.broadcast_to(value, shape)
-    shape[axis] = 1
-    return np.take_along_axis(whole, np.broadcast_to(index, shape), axis=axis)
 
 
 class Table:
@@ -262,50 +187,69 @@ class Run:
 
     def _whole_table(self, level: str) -> bool:
         """Whether a level has the rows of the table, in their order."""
-        return len(self._rows(level)[0]) == self.table.size
+        return len(self._rows(level)[0]) == len(self._rows(self.finest)[0])
 
     def index(self, coarse: str, fine: str) -> Any:
         """For each row of the level `fine`, the number of its row in the level `coarse`."""
         return self._rows(coarse)[1][self._rows(fine)[0]]
 
-    def _arguments(self, level: str, block: slice) -> list[Array]:
-        arguments = []
-        for name in self.spec[level][0]:
-            value, own = self.values[name], self.module.LEVEL[name]
-            if value.shape[-1] == 1 or not self.levels[own]:
-                arguments.append(value)
-            elif own == level or (self._whole_table(own) and self._whole_table(level)):
-                arguments.append(value[..., block])
-            else:
-                arguments.append(value.take(self.index(own, level)[block], axis=-1))
-        return arguments
+    def _gathered(self, name: str, level: str, block: slice) -> Array:
+        """What a coarser level holds, or the level itself, for some rows of a level."""
+        value, own = self.values[name], self.module.LEVEL[name]
+        if value.shape[-1] == 1 or not self.levels[own]:
+            return value
+        if own == level or (self._whole_table(own) and self._whole_table(level)):
+            return value[..., block]
+        taken: Array = value.take(self.index(own, level)[block], axis=-1)
+        return taken
 
     def _call(self, level: str, block: slice) -> Sequence[Array]:
-        """One level's quantities in one block of its rows, constants with every dimension too."""
+        """One level's quantities in one block of its rows."""
+        return self._whole_rank(
+            getattr(self.module, level)(*(self._gathered(name, level, block) for name in self.spec[level][0]))
+        )
+
+    def _whole_rank(self, values: Sequence[Array]) -> list[Array]:
+        """Constants with every dimension too."""
         import numpy as np
 
         rank = len(self.module.ORDER) + 1
-        values = getattr(self.module, level)(*self._arguments(level, block))
         return [value if np.ndim(value) >= rank else np.array(value, float, ndmin=rank) for value in values]
 
-    def _elements(self, level: str) -> tuple[int, int]:
-        """Rows of a level, and elements of one row in its widest statement."""
+    @cached_property
+    def _sizes(self) -> tuple[dict[str, int], int]:
+        """Rows of each product axis, and elements along further dimensions before them."""
         import numpy as np
 
         order = self.module.ORDER
-        inputs = (self.values[name].shape[-len(order) - 1 : -1] for name in self.module.INPUTS)
-        sizes = dict(zip(order, np.broadcast_shapes(*inputs), strict=True)) | self.module.ROWS
-        further = math.prod(np.broadcast_shapes(*(self.values[n].shape[: -len(order) - 1] for n in self.module.INPUTS)))
+        shapes = {self.values[name].shape for name in self.module.INPUTS}
+        along = np.broadcast_shapes((1,) * len(order), *(shape[-len(order) - 1 : -1] for shape in shapes))
+        sizes = dict(zip(order, along, strict=True))
+        further = math.prod(np.broadcast_shapes(*(shape[: -len(order) - 1] for shape in shapes)))
+        return sizes | self.module.ROWS, further
+
+    def _elements(self, level: str, *functions: str) -> tuple[int, int]:
+        """Rows of a level, and elements of one row in the widest statement of its functions, of one slice at a time."""
+        sizes, further = self._sizes
         rows = len(self._rows(level)[0]) if self.levels[level] else 1
-        widest = max(math.prod(sizes[axis] for axis in held) for held in self.module.WIDEST[level])
-        return rows, further * widest
+        statements = [held for function in functions or (level,) for held in self.module.WIDEST[function]]
+        own = self.module.SLICED if functions else ""
+        return rows, further * max(math.prod(sizes[axis] for axis in held if axis != own) for held in statements)
 
     def coarse(self) -> Run:
         """Evaluate every level but the last."""
+        return self._evaluate([level for level in self.spec if level not in self.module.BLOCKS])
+
+    def shared(self) -> Run:
+        """Evaluate every level that is worked out once, whatever parts the rest is worked out in."""
+        apart = {*self.module.BLOCKS, *self.module.PARTS}
+        return self._evaluate([level for level in self.spec if level not in apart])
+
+    def _evaluate(self, levels: Sequence[str]) -> Run:
         import numpy as np
 
         with np.errstate(all="ignore"):
-            for level in list(self.spec)[:-1]:
+            for level in levels:
                 rows, each = self._elements(level)
                 step = max(1, BLOCK // each)
                 parts = [self._call(level, slice(low, low + step)) for low in range(0, rows, step)]
@@ -318,7 +262,7 @@ class Run:
         """The rows of the last level in blocks; with `runs`, the first rows of runs that belong together, of whole runs."""
         import numpy as np
 
-        rows, each = self._elements(list(self.spec)[-1])
+        rows, each = self._elements(self._last, *self.module.BLOCKS)
         step = max(1, BLOCK // each)
         ends = np.append(np.asarray(runs)[1:], rows) if runs is not None else np.arange(1, rows + 1)
         blocks, low = [], 0
@@ -330,13 +274,53 @@ class Run:
             low = high
         return blocks
 
+    @property
+    def _last(self) -> str:
+        """The level whose rows are taken in blocks."""
+        return self.finest if self.module.SLICED else str(self.module.BLOCKS[-1])
+
     def block(self, rows: slice) -> dict[str, Array]:
         """The quantities wanted on some rows of the last level; several threads may ask at once."""
         import numpy as np
 
-        level = list(self.spec)[-1]
+        pieces = [found for _, found in self.slices(rows)]
+        if len(pieces) == 1:
+            return pieces[0]
+        place = self._place(self.module.SLICED)
+        return {name: np.concatenate([piece[name] for piece in pieces], axis=place) for name in pieces[0]}
+
+    def _place(self, axis: str) -> int:
+        """The dimension of a product axis, from the end."""
+        return int(self.module.ORDER.index(axis)) - len(self.module.ORDER) - 1
+
+    def slices(self, rows: slice) -> Iterator[tuple[slice, dict[str, Array]]]:
+        """The quantities wanted on some rows, for one row after another of the axis that is sliced, or for all of them at once."""
+        import numpy as np
+
+        *before, level = self.module.BLOCKS
+        names, kept = self.spec[level]
+        found: dict[str, Array] = {}
         with np.errstate(all="ignore"):
-            return dict(zip(self.spec[level][1], self._call(level, rows), strict=True))
+            for name in before:
+                found |= zip(self.spec[name][1], self._call(name, rows), strict=True)
+        arguments = [found[name] if name in found else self._gathered(name, self._last, rows) for name in names]
+        found = {name: value for name, value in found.items() if name in self.module.MEANING}
+        for at, own in self._sliced(arguments):
+            with np.errstate(all="ignore"):
+                values = self._whole_rank(getattr(self.module, level)(*own))
+            yield at, found | dict(zip(kept, values, strict=True))
+
+    def _sliced(self, arguments: list[Array]) -> Iterator[tuple[slice, list[Array]]]:
+        """The arguments for each row of the axis that is sliced; once where there is none, or none of them varies along it."""
+        place = self._place(self.module.SLICED) if self.module.SLICED else -1
+        size = max((value.shape[place] for value in arguments), default=1) if self.module.SLICED else 1
+        if size == 1:
+            yield slice(None), arguments
+            return
+        for number in range(size):
+            at = slice(number, number + 1)
+            where: tuple[Any, ...] = (..., at, *[slice(None)] * (-place - 1))
+            yield at, [value[where] if value.shape[place] > 1 else value for value in arguments]
 
     def blocks(self) -> Iterator[tuple[slice, dict[str, Array]]]:
         """The last level, block by block: which rows, and the quantities wanted there."""

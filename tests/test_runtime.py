@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costmodel import runtime
+from costmodel import runtime, runtime_arrays
 from costmodel.errors import EquationError
 from costmodel.runtime import Run, Table
 from costmodel.symbolic import Axis, Chapter, bytes_, column, count, equation, numpy_module, total
@@ -37,10 +37,10 @@ def test_logarithms_at_and_beside_every_power_of_two_up_to_2_to_the_40():
 @pytest.mark.parametrize(
     ("single", "many"),
     [
-        (runtime.ceil_log2, runtime.ceil_log2s),
-        (runtime.floor_log2, runtime.floor_log2s),
-        (runtime.ones_below, runtime.ones_belows),
-        (runtime.nearest_whole, runtime.nearest_wholes),
+        (runtime.ceil_log2, runtime_arrays.ceil_log2s),
+        (runtime.floor_log2, runtime_arrays.floor_log2s),
+        (runtime.ones_below, runtime_arrays.ones_belows),
+        (runtime.nearest_whole, runtime_arrays.nearest_wholes),
     ],
 )
 def test_the_versions_for_arrays_agree_to_the_last_bit(single, many):
@@ -51,7 +51,7 @@ def test_the_versions_for_arrays_agree_to_the_last_bit(single, many):
 @given(st.integers(0, 3000))
 def test_ones_below_counts_ones(n):
     assert runtime.ones_below(n) == sum(i.bit_count() for i in range(n))
-    assert runtime.ones_belows(np.array([float(n)])).tolist() == [runtime.ones_below(n)]
+    assert runtime_arrays.ones_belows(np.array([float(n)])).tolist() == [runtime.ones_below(n)]
 
 
 @given(st.integers(0, 40))
@@ -62,7 +62,9 @@ def test_ones_below_a_power_of_two_is_half_of_all_bits(k):
 def test_halves_round_to_even_in_both_versions():
     halves = [0.5, 1.5, 2.5, 3.5]
     assert (
-        [runtime.nearest_whole(x) for x in halves] == runtime.nearest_wholes(np.array(halves)).tolist() == [0, 2, 2, 4]
+        [runtime.nearest_whole(x) for x in halves]
+        == runtime_arrays.nearest_wholes(np.array(halves)).tolist()
+        == [0, 2, 2, 4]
     )
 
 
@@ -71,7 +73,9 @@ def test_chance_that_none_is_drawn_by_counting(population, marked, draws):
     marked, draws = min(marked, population), min(draws, population)
     expected = Fraction(comb(population - marked, draws), comb(population, draws))
     assert runtime.none_drawn(Fraction(population), marked, draws) == expected
-    several = runtime.none_drawns(np.array([float(population)] * 2), np.array(float(marked)), np.array([draws, 0.0]))
+    several = runtime_arrays.none_drawns(
+        np.array([float(population)] * 2), np.array(float(marked)), np.array([draws, 0.0])
+    )
     assert np.allclose(several, [float(expected), 1], rtol=1e-12)
 
 

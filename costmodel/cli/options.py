@@ -63,7 +63,9 @@ Slices = Annotated[
 ]
 SequenceLength = Annotated[
     str | None,
-    typer.Option("--seq", metavar="TOKENS", help="Tokens of a sequence; default 8192, or the model's longest."),
+    typer.Option(
+        "--seq", metavar="TOKENS", help="Tokens of a sequence (8192 or 8Ki); default 8192, or the model's longest."
+    ),
 ]
 Batch = Annotated[
     str | None,

@@ -167,3 +167,10 @@ LEVELS: dict[str, dict[str, tuple[str, ...]]] = {
 
 IN_BLOCKS = ("by_placed_stage",)
 """Levels with nearly as many rows as the table."""
+
+IN_PARTS = ("by_degrees", "by_degrees_and_placed_tp", "by_all_degrees", "by_placed_stage")
+"""Levels with many rows: what runs over many axes of choices there is worked out for those that the rules let pass."""
+
+SLICED = "sharding"
+"""The axis of choices whose rows are worked out one by one for every placement: which formulas hold for traffic of gradients and
+weights hangs on it alone, so that the others are spared."""

@@ -13,11 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
+from math import prod
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from costmodel.catalog.catalog import Catalog
-from costmodel.runtime import Run, Table
+from costmodel.runtime import Run, Table, keep_freed_memory
+from costmodel.runtime_parts import PartRun
 from costmodel.search.candidates import Candidates, only
 from costmodel.search.layout import Layout
 from costmodel.search.possible import Judged, Part, judged, parts, squeezed
@@ -145,6 +147,7 @@ def search(
     """
     import numpy as np
 
+    keep_freed_memory()
     placed = reached(placement, workload.machine, limits=candidates.limits, all_levels=all_levels)
     if workload.has_experts:
         placed = placed.with_experts(candidates.experts, candidates.etp)
@@ -153,10 +156,12 @@ def search(
     order, rows_of, passing = _ordered(found)
     arrays = {name: np.full((*candidates.shape, passing[0].shape[1]), np.inf) for name in SIZES}
     legal = np.zeros((*candidates.shape, passing[0].shape[1]), bool)
-    runs = [
-        _Started(workload, placed, scalars, candidates, part, order, rows_of)
-        for part in parts(passing, np.bincount(rows_of))
-    ]
+    module = generated(workload, candidates)
+    table = Table({name: placed.columns[name][order] for name in _columns(module, placed)})
+    some = tuple(np.flatnonzero(passes.any(axis=1)) for passes in passing)
+    own = candidates.subset(rows.tolist() for rows in some)
+    whole = Run(module, table, {**scalars, **own.inputs()}).shared()
+    runs = [_Started(whole, some, part, rows_of) for part in parts(passing, np.bincount(rows_of))]
     evaluated = sum(run.points for run in runs)
     done = 0
     # numpy works outside the interpreter's lock, so threads share the parts and their blocks; no two write the same points.
@@ -186,36 +191,23 @@ def search(
 class _Started:
     """One part of a search: its points worked out on degrees, then on placements block by block."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        placed: PlacementTable,
-        scalars: Mapping[str, float],
-        candidates: Candidates,
-        part: Part,
-        order: NDArray[np.int64],
-        rows_of: NDArray[np.int64],
-    ) -> None:
+    def __init__(self, whole: Run, some: Sequence[NDArray[np.int64]], part: Part, rows_of: NDArray[np.int64]) -> None:
         import numpy as np
 
-        module = generated(workload, candidates)
-        mine = np.isin(rows_of, part.tuples)
-        rows = order[mine]
+        mine = np.flatnonzero(np.isin(rows_of, part.tuples))
         self.tuples = np.searchsorted(part.tuples, rows_of[mine])
         self.starts = np.flatnonzero(np.diff(self.tuples, prepend=-1))
         self.part = part
-        own = candidates.subset(kept.tolist() for kept in part.kept)
-        table = Table({name: placed.columns[name][rows] for name in _columns(module, placed)})
-        self.run = Run(module, table, {**scalars, **own.inputs()})
-        self.points = int(np.prod(own.shape)) * table.size
-        self.each = int(np.prod(own.shape))
+        self.run = PartRun(whole, mine, [np.searchsorted(*rows) for rows in zip(some, part.kept, strict=True)])
+        self.each = prod(len(kept) for kept in part.kept)
+        self.points = self.each * len(mine)
 
     def on_degrees(self, arrays: Mapping[str, Array], legal: NDArray[np.bool_]) -> None:
         """All levels but the last; memory and legality are decided there, and written where they belong."""
         import numpy as np
 
         self.run.coarse()
-        place = np.ix_(*self.part.kept, self.part.tuples)
+        place = _place(*self.part.kept, self.part.tuples)
         shape = tuple(len(kept) for kept in (*self.part.kept, self.part.tuples))
         where = np.broadcast_to(self._of_tuples("legal") > 0, shape)
         legal[place] = where
@@ -239,12 +231,32 @@ class _Started:
         import numpy as np
 
         inside = self.starts[(self.starts >= rows.start) & (self.starts < rows.stop)]
-        times = squeezed(self.run.block(rows)["step_time"])
-        shape = tuple(len(kept) for kept in self.part.kept)
-        whole = np.broadcast_to(times, (*shape, rows.stop - rows.start))
-        found = np.minimum.reduceat(whole, inside - rows.start, axis=-1)
-        least[np.ix_(*self.part.kept, self.part.tuples[self.tuples[inside]])] = found
+        tuples = self.part.tuples[self.tuples[inside]]
+        sliced = self.run.module.ORDER.index(self.run.module.SLICED)
+        for at, found in self.run.slices(rows):
+            kept = [*self.part.kept]
+            kept[sliced] = kept[sliced][at]
+            times = squeezed(found["step_time"])
+            whole = np.broadcast_to(times, (*map(len, kept), rows.stop - rows.start))
+            least[_place(*kept, tuples)] = np.minimum.reduceat(whole, inside - rows.start, axis=-1)
         return self.each * int(rows.stop - rows.start)
+
+
+def _place(*rows: NDArray[np.int64]) -> tuple[Any, ...]:
+    """The index of these rows of each axis; as slices where they can be said so, which numpy writes to far faster."""
+    import numpy as np
+
+    said = [_evenly(one) for one in rows]
+    if sum(one is None for one in said) > 1:
+        return np.ix_(*rows)
+    return tuple(one if even is None else even for one, even in zip(rows, said, strict=True))
+
+
+def _evenly(rows: NDArray[np.int64]) -> slice | None:
+    """The slice that holds these rows, which rise, or nothing where their steps differ."""
+    step = int(rows[1] - rows[0]) if len(rows) > 1 else 1
+    even = bool((rows[1:] - rows[:-1] == step).all())
+    return slice(int(rows[0]), int(rows[-1]) + 1, step) if even else None
 
 
 def fastest(

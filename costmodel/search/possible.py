@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 PRODUCT_AXES = 7  # of the candidates; the axes inside a layer, a stage or a step are reduced by then
 APART = (1, 2, 4, 5)
 """The product axes by which tuples of degrees are told apart: schedules, sharing, sequence and context parallelism."""
-PART_POINTS = 200_000
-"""Points that cost as much as one more part: the statements of all levels, each on next to nothing."""
+PART_POINTS = 100_000
+"""Points that cost as much as one more part: the statements of its own levels, each on next to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +73,29 @@ def judged(workload: Workload, placed: PlacementTable, inputs: Mapping[str, Any]
     passing = tuple(np.zeros((size, len(first)), bool) for size in shape)
     for rows, found in run.blocks():
         values = run.values | found
-        standing = np.ones((*shape, rows.stop - rows.start), bool)
+        # Over the axes that some rule has looked at so far: the others have the same row again and again.
+        standing = np.ones((*(1 for _ in shape), rows.stop - rows.start), bool)
+        left = weight[rows] * prod(shape)
         for rule in rules(module):
-            holds = squeezed(values[rule]) > 0
-            failing = (standing & ~holds).sum(axis=product)
-            broken[module.MEANING[rule]] += int((failing * weight[rows]).sum())
-            standing &= holds
+            standing = standing & (squeezed(values[rule]) > 0)
+            before, left = left, weight[rows] * _count(standing, shape)
+            broken[module.MEANING[rule]] += int((before - left).sum())
         for axis, passes in enumerate(passing):
             passes[:, rows] = standing.any(axis=tuple(other for other in product if other != axis))
     if not passing[0].any():
         for passes in passing:
             passes[0, 0] = True
     return Judged(numbers, passing, broken)
+
+
+def _count(standing: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """How many points of the whole shape stand in each column."""
+    import numpy as np
+
+    columns = standing.reshape(-1, standing.shape[-1])
+    times = prod(size for size, own in zip(shape, standing.shape, strict=False) if own == 1)
+    counted: NDArray[np.int64] = np.add.reduce(columns, axis=0, dtype=np.int64) * times
+    return counted
 
 
 def parts(passing: tuple[NDArray[np.bool_], ...], placements: NDArray[np.int64]) -> Iterator[Part]:

@@ -13,6 +13,7 @@ from costmodel.catalog.entries import Experts, LatentAttention, Model, Number, R
 from costmodel.catalog.models import read_models
 from costmodel.catalog.resolve import resolve_model
 from costmodel.catalog.units import ELEMENT_BYTES
+from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
 
 CACHE_DTYPE = "bf16"
@@ -36,9 +37,20 @@ _ITEMS = (
 )
 
 
-def list_models(catalog: Catalog | Path | None = None) -> ModelList:
-    """Every model of the catalog with its parameter counts; raises CatalogError at the first bad file."""
-    return ModelList(tuple(ModelCount(model) for model in read_models(catalog)))
+def list_models(catalog: Catalog | Path | None = None, *, named: str = "") -> ModelList:
+    """Every model of the catalog with its parameter counts, or those with `named` in a name or an alias of theirs.
+
+    Raises InputError where there is none, and CatalogError at the first bad file.
+    """
+    wanted = named.strip().lower()
+    found = tuple(
+        ModelCount(model)
+        for model in read_models(catalog)
+        if any(wanted in name for name in (model.name, *model.aliases))
+    )
+    if not found:
+        raise InputError(f"no model has {named!r} in its name: `costmodel models list` names all")
+    return ModelList(found)
 
 
 def show_model(name: str, catalog: Catalog | Path | None = None) -> ModelDetails:

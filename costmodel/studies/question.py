@@ -12,7 +12,7 @@ from costmodel.catalog.resolve import resolve_model
 from costmodel.catalog.units import parse_count
 from costmodel.errors import InputError
 from costmodel.search.batch import Batch, parse_batch
-from costmodel.search.candidates import TRIED_RECOMPUTE, candidates
+from costmodel.search.candidates import candidates, tried_recomputes
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import OFFLOADS
 from costmodel.search.precision import precision_name
@@ -35,8 +35,8 @@ class Question:
     notes: tuple[str, ...]
     offloads: tuple[str, ...] = OFFLOADS[:1]
     """What a search lets hosts keep."""
-    recomputes: tuple[str, ...] = TRIED_RECOMPUTE
-    """What a search tries of recomputation."""
+    recomputes: tuple[str, ...] = ()
+    """What a search tries of recomputation; what is usual for the code that trains when empty."""
     placement: str = BEST
     """Which placements a search tries: all, or what a framework, an order or a placement reaches."""
 
@@ -81,6 +81,10 @@ def ask(
             raise InputError(
                 f"a sequence of {length:,} tokens is longer than {LONGEST_SEQUENCE:,}, the most that is considered"
             )
+        typed = str(sequence_length).strip()
+        if typed[-1:] in {"k", "K"}:
+            binary = f"{typed[:-1].strip()}Ki"
+            notes.append(f"sequences of {length:,} tokens, since k is a thousand; {binary} is {parse_count(binary):,}")
         if length > shape.max_sequence:
             notes.append(f"{shape.name} was published for sequences up to {shape.max_sequence:,}")
     parameters = parameter_counts(shape)["parameters"]
@@ -176,7 +180,7 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
             settled.model.layers,
             sequences,
             settled.sequence_length,
-            recomputes=question.recomputes,
+            recomputes=question.recomputes or tried_recomputes(settled.software),
             experts=settled.routed_experts,
             offloads=question.offloads,
             shards=settled.shards,

@@ -11,7 +11,7 @@ from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Table, human
 from costmodel.search.batch import counted
-from costmodel.search.candidates import ASYNCHRONOUS, TRIED, TRIED_RECOMPUTE, candidates, with_host, with_modules
+from costmodel.search.candidates import ASYNCHRONOUS, TRIED, candidates, tried_recomputes, with_host, with_modules
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
 from costmodel.search.host import check_host, unknown_of_host
@@ -322,7 +322,7 @@ def cheapest_changes(workload: Workload, layout: Layout, catalog: Catalog) -> tu
 def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog, most_cp: int = 1) -> Grid:
     """Those that `plan` tries, and those with the pipeline schedule, recomputation and context parallelism of `wanted`."""
     schedules = tuple(dict.fromkeys((*TRIED, wanted.schedule)))
-    recomputes = tuple(dict.fromkeys((*TRIED_RECOMPUTE, wanted.recompute)))
+    recomputes = tuple(dict.fromkeys((*tried_recomputes(workload.software), wanted.recompute)))
     tried = candidates(
         workload.model.layers,
         workload.global_batch,

@@ -31,7 +31,18 @@ RESERVED = frozenset(
             "range",
             "sum",
         ),
-        *("add", "at_largest", "at_smallest", "ceil_log2s", "floor_log2s", "maximum", "minimum", "nearest_wholes"),
+        *(
+            "add",
+            "at_largest",
+            "at_smallest",
+            "branch_taken",
+            "ceil_log2s",
+            "floor_log2s",
+            "maximum",
+            "minimum",
+            "nearest_wholes",
+        ),
+        *("divide", "multiply", "onto_first", "onto_second", "subtract"),
         *("none_drawns", "ones_belows", "row", "stacked", "where"),
     }
 )

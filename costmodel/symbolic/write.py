@@ -92,8 +92,8 @@ class PythonWriter:
         coefficient, factors = x.as_coeff_mul()
         if coefficient.is_negative:
             return "-" + self.at(-x, MULTIPLY), ADD
-        above = [f for f in factors if not _is_reciprocal(f)]
-        below = [1 / f for f in factors if _is_reciprocal(f)]
+        above = [f for f in factors if not is_reciprocal(f)]
+        below = [1 / f for f in factors if is_reciprocal(f)]
         if coefficient.is_Rational and coefficient != 1:
             above = [sp.Integer(coefficient.p), *above] if coefficient.p != 1 or not above else above
             below = [sp.Integer(coefficient.q), *below] if coefficient.q != 1 else below
@@ -145,7 +145,8 @@ def _shared(factor: Expression, x: Expression) -> bool:
     return any(term.is_Rational and term.q != 1 for term in x.args) or all(c.q == factor.q for c in coefficients)
 
 
-def _is_reciprocal(x: Expression) -> bool:
+def is_reciprocal(x: Expression) -> bool:
+    """Whether a factor stands below the line."""
     return bool(x.is_Pow and x.exp.is_Rational and x.exp.is_negative)
 
 

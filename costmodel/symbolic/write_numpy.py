@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
+import sympy as sp
+
 from costmodel.errors import EquationError
 from costmodel.symbolic import nodes
 from costmodel.symbolic.checks import axes_of
 from costmodel.symbolic.nodes import Axis, Expression
+from costmodel.symbolic.reuse import Reuser, usable
 from costmodel.symbolic.system import Equation, EquationSystem
 from costmodel.symbolic.write import ATOM, MULTIPLY, NOTICE, Code, PythonWriter
 
@@ -22,16 +25,19 @@ HEADER = f'''"""{NOTICE}
 {{meaning}}
 """
 
-from numpy import add, cbrt, ceil, exp, floor, inf, log, maximum, minimum, sqrt, where
+from numpy import add, cbrt, ceil, divide, exp, floor, inf, log, maximum, minimum, multiply, sqrt, subtract, where
 
-from costmodel.runtime import (
+from costmodel.runtime_arrays import (
     at_largest,
     at_smallest,
+    branch_taken,
     ceil_log2s,
     floor_log2s,
     nearest_wholes,
     none_drawns,
     ones_belows,
+    onto_first,
+    onto_second,
     row,
     stacked,
 )
@@ -39,6 +45,10 @@ from costmodel.runtime import (
 
 
 MANY_AXES = 4
+IN_PARTS = "_in_parts"
+"""Ends the name of the level that holds what a level has of many product axes."""
+IN_SLICES = "_in_slices"
+"""Ends the name of the function for what the last level has of an axis whose rows are worked out one by one."""
 
 
 class NumpyWriter(PythonWriter):
@@ -55,10 +65,26 @@ class NumpyWriter(PythonWriter):
         nodes.none_drawn: "none_drawns",
     }
 
-    def __init__(self, system: EquationSystem, axes: Mapping[str, frozenset[str]], order: Sequence[Axis]) -> None:
-        self.system, self.axes = system, axes
+    def __init__(
+        self,
+        system: EquationSystem,
+        axes: Mapping[str, frozenset[str]],
+        order: Sequence[Axis],
+        *,
+        reuse: bool = False,
+        sliced: str = "",
+    ) -> None:
+        self.system, self.axes, self.sliced = system, axes, sliced
         self.names = [axis.name for axis in order]
         self.sizes = {axis.name: len(axis.labels) for axis in order}
+        self.reuser = Reuser(axes, self.sizes, sliced, super().emit) if reuse else None
+
+    def emit(self, x: Expression) -> Code:
+        """Arithmetic over large arrays as `reuse` has it; what is rounded stays one true division."""
+        if self.reuser is None or not isinstance(x, (sp.Add, sp.Mul, nodes.Extreme)):
+            return super().emit(x)
+        piece = self.reuser.piece(x)
+        return piece.code, piece.binding
 
     def dimension(self, axis: str) -> int:
         """The negative position of a product axis; the last position is the table's."""
@@ -79,6 +105,9 @@ class NumpyWriter(PythonWriter):
                 code = f"{function}({code}, {self.write(argument)})"
             return code, ATOM
         if isinstance(x, nodes.select):
+            if axes_of(x.args[0], self.axes) == {self.sliced}:
+                condition, value, otherwise = map(self.write, x.args)
+                return f"branch_taken({condition}, lambda: {value}, lambda: {otherwise})", ATOM
             return self.call("where", *x.args)
         if isinstance(x, nodes.chosen):
             labels = self.system.labels(x.args[0])
@@ -121,6 +150,8 @@ def numpy_module(
     order: Sequence[Axis],
     levels: Mapping[str, Sequence[str]],
     in_blocks: Sequence[str] = (),
+    in_parts: Sequence[str] = (),
+    sliced: str = "",
 ) -> str:
     """Source of the module that evaluates `wanted` on tables.
 
@@ -132,6 +163,10 @@ def numpy_module(
         levels: the columns of each level of rows, coarse to fine; the last holds every column in use.
         in_blocks: levels with nearly as many rows as the last: what runs over many product axes there waits for the last, whose
             rows are taken in blocks, so that it is never held for all rows at once.
+        in_parts: levels on which what runs over many product axes is kept apart, on a level of its own after all others: a search
+            works it out for parts of the grid, the rest once for all of them.
+        sliced: a product axis whose rows are worked out one by one on the last level, so that intermediate arrays stay in the
+            caches and only one branch of a choice that varies along it alone is computed.
 
     """
     names = list(wanted)
@@ -141,17 +176,19 @@ def numpy_module(
     for e in equations:
         if strange := axes[e.name] - columns - {axis.name for axis in order}:
             raise EquationError(f"{e.name} varies along {', '.join(sorted(strange))}: neither product axis nor column")
-    level_of = {
-        e.name: next(name for name, held in levels.items() if axes[e.name] & columns <= set(held)) for e in equations
-    }
-    last, product = list(levels)[-1], {axis.name for axis in order}
-    for name, level in level_of.items():
-        if level in in_blocks and len(axes[name] & product) >= MANY_AXES:
-            level_of[name] = last
-    writer = NumpyWriter(system, axes, order)
+    level_of = _level_of(equations, axes, levels, {a.name for a in order} - _counted(equations), in_blocks, in_parts)
+    levels = _ordered(levels, level_of)
+    last = list(levels)[-1]
+    if sliced:
+        level_of |= _level_of_slices(
+            [e for e in equations if level_of[e.name] == last and not e.is_input], axes, last, sliced
+        )
     spec: dict[str, tuple[list[str], list[str]]] = {}
     functions = []
-    for level in levels:
+    for level in [*levels, last + IN_SLICES]:
+        at_once = sliced if level == last + IN_SLICES else ""
+        large = bool(sliced) and (level.startswith(last) or level.endswith(IN_PARTS))
+        writer = NumpyWriter(system, axes, order, reuse=large, sliced=at_once)
         own = [e for e in equations if not e.is_input and level_of[e.name] == level]
         used_later = {s for e in equations if not e.is_input and level_of[e.name] != level for s in e.uses}
         keep = [e.name for e in own if e.name in names or e.name in used_later]
@@ -165,14 +202,61 @@ def numpy_module(
         "ORDER": [axis.name for axis in order],
         "LEVELS": {level: list(held) for level, held in levels.items()},
         "SPEC": spec,
+        "BLOCKS": [level for level in spec if level in {last, last + IN_SLICES}] or list(spec)[-1:],
+        "SLICED": sliced if last + IN_SLICES in spec else "",
+        "PARTS": [level for level in spec if level.endswith(IN_PARTS)],
         "LEVEL": level_of,
         "MEANING": {name: system[name].meaning for name in names},
         "INPUTS": {e.name: sorted(axes[e.name]) for e in equations if e.is_input},
-        "WIDEST": {level: _widest(level_of, level, equations, axes, writer.names) for level in spec},
+        "WIDEST": {level: _widest(level_of, level, equations, axes, [a.name for a in order]) for level in spec},
         "ROWS": {axis.name: len(axis.labels) for axis in order if axis.name in _counted(equations)},
     }
     head = "\n".join(f"{name} = {value!r}" for name, value in constants.items())
     return HEADER.format(meaning=meaning) + "\n" + head + "\n\n\n" + "\n\n\n".join(functions) + "\n"
+
+
+def _level_of(
+    equations: Sequence[Equation],
+    axes: Mapping[str, frozenset[str]],
+    levels: Mapping[str, Sequence[str]],
+    product: set[str],
+    in_blocks: Sequence[str],
+    in_parts: Sequence[str],
+) -> dict[str, str]:
+    """The level of each quantity: the first that holds its columns, or a later one if it waits for the last or for parts."""
+    columns = frozenset(c for level in levels.values() for c in level)
+    last = list(levels)[-1]
+    found: dict[str, str] = {}
+    for e in equations:
+        level = next(name for name, held in levels.items() if axes[e.name] & columns <= set(held))
+        many = len(axes[e.name] & product) >= MANY_AXES
+        used = {found[name] for name in e.uses}
+        if last in used or (many and level in in_blocks):
+            level = last
+        elif level != last and ((many and level in in_parts) or any(name.endswith(IN_PARTS) for name in used)):
+            level += IN_PARTS
+        found[e.name] = level
+    return found
+
+
+def _level_of_slices(
+    equations: Sequence[Equation], axes: Mapping[str, frozenset[str]], last: str, sliced: str
+) -> dict[str, str]:
+    """The last level's quantities that run over an axis whose rows are worked out one by one, or use such a one."""
+    found: dict[str, str] = {}
+    for e in equations:
+        if sliced in _counted([e]):
+            raise EquationError(f"{e.name} needs all rows of {sliced} at once: it cannot be taken row by row")
+        if any(sliced in axes[name] for name in (e.name, *e.uses)) or not found.keys().isdisjoint(e.uses):
+            found[e.name] = last + IN_SLICES
+    return found
+
+
+def _ordered(levels: Mapping[str, Sequence[str]], level_of: Mapping[str, str]) -> dict[str, Sequence[str]]:
+    """The levels, those of parts after all others but the last."""
+    *before, last = levels
+    parts = {level + IN_PARTS: levels[level] for level in before if level + IN_PARTS in level_of.values()}
+    return {**{level: levels[level] for level in before}, **parts, last: levels[last]}
 
 
 def _widest(
@@ -204,8 +288,10 @@ def _statements(own: Sequence[Equation], writer: NumpyWriter, keep: Sequence[str
     defined = {e.name for e in own}
     lines = []
     for i, e in enumerate(own):
-        lines.append(f"    {e.name} = {writer.write(e.expression)}  # {e.meaning}")
         dead = sorted(name for name, at in last.items() if at == i and name in defined and name not in keep)
+        if writer.reuser is not None:
+            writer.reuser.over = usable(own, e, dead)
+        lines.append(f"    {e.name} = {writer.write(e.expression)}  # {e.meaning}")
         if dead:
             lines.append("    del " + ", ".join(dead))
     return sorted(name for name in last if name not in defined), lines

@@ -35,6 +35,7 @@ from costmodel.symbolic import (
     select,
     smallest,
     total,
+    write_numpy,
 )
 from costmodel.symbolic import given as given_
 from costmodel.symbolic.system import RESERVED
@@ -49,7 +50,7 @@ CLOSE = {"rel_tol": 1e-11, "abs_tol": 0}
 def evaluate(module, columns, values, wanted):
     """Each wanted quantity of a numpy module on every row of the table, product axes first."""
     run = Run(module, Table(columns), values).coarse()
-    last = list(run.spec)[-1]
+    last = run.finest if module.SLICED else list(run.spec)[-1]
     blocks = list(run.blocks())
     found = {}
     for name in wanted:
@@ -99,9 +100,13 @@ def test_the_math_version_is_what_the_expressions_say(drawn, point):
 def test_the_numpy_version_agrees_on_every_row_of_any_table_with_any_levels(drawn, point, levels, block, data):
     values, columns = point
     wanted = data.draw(st.lists(st.sampled_from(drawn.names), min_size=1, max_size=3, unique=True))
-    module = load(numpy_module("drawn", drawn.system, wanted, ORDER, levels), "drawn")
+    apart = data.draw(st.sets(st.sampled_from(list(levels)[:-1] or ["none"])))
+    sliced = data.draw(st.sampled_from(("", SIZE.name)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runtime, "BLOCK", block)
+        patch.setattr(write_numpy, "MANY_AXES", data.draw(st.integers(0, 2)))
+        source = numpy_module("drawn", drawn.system, wanted, ORDER, levels, in_parts=apart, sliced=sliced)
+        module = load(source, "drawn")
         found = evaluate(module, columns, {name: values[name] for name in module.INPUTS if name in values}, wanted)
     function = compile_math(drawn.system, wanted, looped=LABELLED)
     needed = {e.name for e in drawn.system.inputs(wanted)}
