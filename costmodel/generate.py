@@ -228,9 +228,9 @@ def group_math(kind: str) -> str:
 
 def labels() -> str:
     """What the inputs that hold a choice can hold, the rows of the axes whose rows are fixed, and families of schedules."""
-    from costmodel.equations.axes import PRODUCT_AXES
+    from costmodel.equations.axes import MODULES, PRODUCT_AXES
     from costmodel.equations.collectives.rates import Rates
-    from costmodel.equations.evaluation import STEPS
+    from costmodel.equations.evaluation import RARE_MODULES, STEPS
     from costmodel.equations.kernels.streams import Stream
     from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED
     from costmodel.equations.published import PrintedRate
@@ -238,10 +238,14 @@ def labels() -> str:
     systems = [*(step.system for step in STEPS.values()), Rates.system, Stream.system, PrintedRate.system]
     choices = {e.name: e.labels for system in systems for e in system.inputs() if e.labels}
     rows = {axis.name: axis.labels for axis in PRODUCT_AXES if axis.labels}
-    meaning = "The labels of choices, which enter the equations by their numbers, of the rows of axes, and of families of schedules."
+    meaning = (
+        "The labels of choices, which enter the equations by their numbers, of the rows of axes, of families of schedules, and of "
+        "modules that can be run again."
+    )
     parts = [f'"""{NOTICE}\n\n{meaning}\n"""']
+    modules = {"all": MODULES, "rare": RARE_MODULES}
     schedules = {"asynchronous": ASYNCHRONOUS, "chunked": CHUNKED, "folded": FOLDED}
-    for name, table in {"CHOICES": choices, "ROWS": rows, "SCHEDULES": schedules}.items():
+    for name, table in {"CHOICES": choices, "ROWS": rows, "SCHEDULES": schedules, "MODULES": modules}.items():
         parts.append(f"{name}: dict[str, tuple[str, ...]] = {pformat(table, width=120, sort_dicts=True)}")
     return "\n\n".join(parts) + "\n"
 

@@ -194,6 +194,16 @@ Reshard = Annotated[
         "(step). Without it as the recipe has it.",
     ),
 ]
+Recomputed = Annotated[
+    str | None,
+    typer.Option(
+        "--recompute",
+        metavar="LIST",
+        show_default=False,
+        help="What may be run again in the backward pass, as recompute of a layout, separated by commas: words, Megatron's modules "
+        "(core_attn+moe_act) or methods (full-uniform-4). Without it none, light, selective and full are tried.",
+    ),
+]
 DocumentLength = Annotated[
     str | None,
     typer.Option(

@@ -24,6 +24,7 @@ from costmodel.cli.options import (
     Overlap,
     Placement,
     Recipe,
+    Recomputed,
     Reduction,
     Reshard,
     Routing,
@@ -45,6 +46,7 @@ app = new_app()
         "plan llama-3.1-405b --on dgx-h100:16384 --seq 8192 --batch 16M",
         "plan llama-3-70b --on tpu-v5p:16x16x16 --batch 4M --top 10",
         "plan 30B --on aws-p5:256 --format json",
+        "plan deepseek-v3 --on dgx-h100:2048 --batch 16M --recompute none,mla_up_proj+mlp,layernorm+moe",
     ),
 )
 @answering
@@ -71,6 +73,7 @@ def plan(
     placement: Placement = "best",
     offload: Offload = None,
     reshard: Reshard = None,
+    recompute: Recomputed = None,
     top: Annotated[int, count("--top", "COUNT", "How many of the fastest layouts to show.")] = 5,
 ) -> Answer:
     """The fastest of all legal layouts, with time, memory and money.
@@ -96,6 +99,7 @@ def plan(
         placement=placement,
         offload=offload,
         reshard=reshard,
+        recompute=recompute,
         top=top,
         catalog=catalog,
         progress=Progress().share,

@@ -45,6 +45,7 @@ LAYOUT_HELP = (
     epilog=examples(
         "train llama-3-70b --on dgx-h100:512",
         'train llama-3.1-405b --on dgx-h100:16384 --batch 16M --layout "tp=8 pp=16 v=8 recompute=selective"',
+        'train deepseek-v3 --on dgx-h100:2048 --layout "tp=4 ep=64 pp=16 first=4 last=1 recompute=layernorm+mla_up_proj+mlp"',
         'train llama-3-70b --on dgx-h100:512 --layout "tp=8 pp=4" --measured 12.3s',
         "train 7B 13B 70B --on tpu-v5p:8x8x8 --seq 4096 --format csv -o sizes.csv",
     ),

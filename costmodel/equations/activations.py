@@ -1,9 +1,9 @@
 """What a decoder layer keeps of its forward pass for its backward pass, by what is run again."""
 
-from costmodel.equations.axes import RECOMPUTE
 from costmodel.equations.parallelism.context import ContextPayloads
 from costmodel.equations.parallelism.experts import KeptExperts
 from costmodel.equations.parallelism.layout import Layout
+from costmodel.equations.parallelism.recomputation import Recomputation
 from costmodel.symbolic import (
     BYTE,
     Chapter,
@@ -11,8 +11,10 @@ from costmodel.symbolic import (
     choose,
     equation,
     given,
+    largest,
     part,
     select,
+    smallest,
 )
 
 
@@ -26,6 +28,7 @@ class KeptActivations(Chapter):
     layout = part(Layout, shared=True)
     context = part(ContextPayloads, shared=True)
     experts = part(KeptExperts, shared=True)
+    again = part(Recomputation, shared=True)
     tokens, e = layout.tokens, layout.element_size
     tp, sequence_split = layout.tp, layout.sequence_split
     gated = 2 + layout.gated_ffn
@@ -98,6 +101,8 @@ class KeptActivations(Chapter):
         "of the activation, which is the product with the gate in a gated feed-forward: 2 F a token in two bytes",
         source="Megatron-core, --recompute-modules moe_act, for the dense feed-forward",
     )
+    dense_product = equation(bytes_, tokens * layout.dense_ffn_size * e / tp, "of this, of dense feed-forwards")
+    shared_product = equation(bytes_, tokens * layout.shared_mean_size * e / tp, "of this, of shared experts")
     attention_core = equation(
         bytes_,
         (kept_scores + tokens * 4 * layout.heads * BYTE) / tp + 2 * context.copied_keys,
@@ -121,30 +126,80 @@ class KeptActivations(Chapter):
         source="torchtitan's per-operation selective checkpointing",
     )
     layer_input = equation(bytes_, tokens * layout.hidden_size * e / sequence_split, "the input of a layer alone")
+    heads_from_latents = equation(
+        bytes_,
+        tokens * e * (layout.queries_size + layout.keys_size + layout.values_size) / tp,
+        "queries, keys and values, which come up from latents",
+        source="Megatron-core, --recompute-modules mla_up_proj: the products from normed latents, and the rotary positions",
+    )
+    attention_dropped = equation(
+        bytes_,
+        select(
+            again.in_attention > 0,
+            again.recomputed_core_attn * attention_core + again.recomputed_mla_up_proj * heads_from_latents,
+            0,
+        ),
+        "of the attention, dropped with its modules",
+    )
+    blocks_dropped = equation(
+        bytes_,
+        select(
+            again.whole_blocks > 0,
+            again.recomputed_mlp * gated * dense_product
+            + again.shared_again * gated * shared_product
+            + again.recomputed_moe * kept_experts,
+            0,
+        ),
+        "inputs and output of the activation of feed-forwards that are run again from their inputs; rows and router of experts",
+        source="Megatron-core, --recompute-modules mlp, moe and shared_experts",
+    )
+    products_left = equation(
+        bytes_,
+        activation_output
+        - select(
+            again.whole_blocks > 0,
+            again.recomputed_mlp * dense_product + again.shared_again * shared_product,
+            0,
+        ),
+        "outputs of the activation, those apart that are dropped with their whole feed-forward",
+    )
+    feed_forward_dropped = equation(
+        bytes_, blocks_dropped + again.recomputed_moe_act * products_left, "of feed-forwards and experts, dropped"
+    )
     recomputed_kept = equation(
         bytes_,
         choose(
-            layout.recompute,
+            again.recompute,
             {
-                "none": whole_layer,
-                "norms": whole_layer - norm_outputs,
-                "mlp-product": whole_layer - activation_output,
-                "light": whole_layer - norm_outputs - activation_output,
-                "attention": whole_layer - attention_core,
+                "modules": whole_layer
+                - again.recomputed_layernorm * norm_outputs
+                - feed_forward_dropped
+                - attention_dropped,
                 "selective": selective_layer,
-                "full": layer_input,
+                "full": layer_input * again.inputs_of_layer,
             },
         ),
         "kept by one layer that is recomputed",
     )
     kept_layer = equation(
         bytes_,
-        recomputed_kept + (1 - 1 / layout.recompute_every) * (whole_layer - recomputed_kept),
+        recomputed_kept + (1 - 1 / again.layers_for_one) * (whole_layer - recomputed_kept),
         "kept by the average layer",
+    )
+    stage_kept_layer = equation(
+        bytes_,
+        select(
+            again.by_method > 0,
+            (again.stage_inputs * layer_input + (layout.stage_layers - again.stage_rerun) * whole_layer)
+            / largest(1, layout.stage_layers),
+            kept_layer,
+        ),
+        "kept by the average layer of a stage",
+        approximate="modules that predict further tokens are taken to be as the layers of their stage",
     )
     kept_joining = equation(
         bytes_,
-        choose(layout.recompute, dict.fromkeys(RECOMPUTE.labels, 4) | {"full": 1}) * layer_input,
+        choose(again.recompute, {"modules": 4, "selective": 4, "full": 1}) * layer_input,
         "beside its layer by a module that predicts a further token: inputs of two norms and of the projection, 4 H a token; "
         "its other input, where all is run again",
         source="Megatron-core: MultiTokenPredictionLayer, checkpointed as a whole with full recomputation",
@@ -160,6 +215,25 @@ class KeptActivations(Chapter):
         "what the products of a layer gather of other ranks' tokens where the sequence is split between them",
         source="Korthikanti et al. 2022, section 4.2.2",
     )
+    not_together = equation(
+        bytes_,
+        select(
+            again.in_attention > 0,
+            choose(
+                again.recompute,
+                {"modules": smallest(attention_dropped, feed_forward_dropped), "selective": 0, "full": 0},
+            ),
+            0,
+        ),
+        "of modules, what is not there together: the backward pass is done with the feed-forward when it comes to the attention",
+    )
     recomputed_layer = equation(
-        bytes_, whole_layer - recomputed_kept, "of one layer, while its backward pass runs it again"
+        bytes_,
+        select(
+            again.layers_at_once > 1,
+            again.layers_at_once * whole_layer - layer_input,
+            whole_layer - recomputed_kept - not_together,
+        ),
+        "of one layer, or of those that a method takes together, while the backward pass runs them again",
+        approximate="modules of the average layer: those of a dense one and of one with experts, by their shares",
     )

@@ -15,9 +15,14 @@ RESHARD = ("default", "forward", "backward", "step")
 """After what FSDP (ZeRO-3) gives up the weights that it gathered: as the framework has it, after a layer's forward pass, after its
 backward pass, or after the last one of a step."""
 
-RECOMPUTE = Axis("recompute", ("none", "norms", "mlp-product", "light", "attention", "selective", "full"))
-"""What of the forward pass is run again in the backward pass: nothing; the norms; the activation between the products of the
-feed-forward; both of these; the attention between its products; every second product and all that is no product; all."""
+RECOMPUTE = Axis("recompute", ("modules", "selective", "full"))
+"""What of the forward pass is run again in the backward pass: the modules that are named, if any; every second product and all
+that is no product; all."""
+
+MODULES = ("core_attn", "layernorm", "moe_act", "mla_up_proj", "mlp", "moe", "shared_experts")
+"""Parts of a layer that can be named, as Megatron-core's --recompute-modules names them: the attention between its products, the
+norms, the activation of feed-forwards and experts, the way up from latents to heads, a dense feed-forward, a layer's experts with
+their exchanges, the shared ones alone."""
 
 SEQUENCE = Axis("sequence", ("off", "on"))
 """Megatron sequence parallelism: whether the tensor-parallel ranks also split what lies between the products."""

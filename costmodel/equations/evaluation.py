@@ -28,11 +28,22 @@ SEARCHED = ("step_time", "allocated", "device_used", "legal")
 HOSTED = ("host_left",)
 """What it looks at besides where hosts keep something."""
 
-ALONE = {"offload": 0, "states_on_drives": 0, "multi_token_modules": 0}
-"""What holds where hosts keep nothing and no further tokens are predicted: a search that asks for neither is spared both."""
+RARE_MODULES = ("core_attn", "mla_up_proj", "mlp", "moe", "shared_experts")
+"""Modules that a search runs again only when it is asked to."""
+
+ALONE = {
+    "offload": 0,
+    "states_on_drives": 0,
+    "multi_token_modules": 0,
+    "uniform_layers": 1,
+    "block_layers": 0,
+    **{f"recomputed_{module}": 0 for module in RARE_MODULES},
+}
+"""What holds where hosts keep nothing, no further tokens are predicted, and what is run again is what searches try: one that
+asks for none of these is spared all."""
 
 WITH_HOSTS = "_with_hosts"
-"""Kinds of machine for searches in which hosts may keep something or further tokens are predicted, whatever the model."""
+"""Kinds of machine for searches that ask for one of these, whatever the model."""
 
 
 @cache
@@ -44,7 +55,7 @@ def step(kind: str) -> EquationSystem:
 
 @cache
 def searched_step(kind: str) -> EquationSystem:
-    """The same for a search: hosts keep nothing and no further token is predicted, but of the kinds `WITH_HOSTS`."""
+    """The same for a search: with what holds `ALONE`, but of the kinds `WITH_HOSTS`."""
     fabric, hosts, _ = kind.partition(WITH_HOSTS)
     return STEPS[fabric].system if hosts else step(kind).settled(ALONE)
 

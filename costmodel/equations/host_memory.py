@@ -32,7 +32,7 @@ class HostMemory(Chapter):
     )
     host_activations = equation(
         bytes_,
-        (memory.layers_in_flight - memory.layers_kept_here) * memory.kept_layer,
+        (memory.layers_in_flight - memory.layers_kept_here) * memory.stage_kept_layer,
         "activations that it keeps",
     )
     states_in_memory = equation(

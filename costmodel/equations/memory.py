@@ -156,10 +156,10 @@ class Memory(Chapter):
         bytes_,
         running
         * (
-            layers_kept_here * activations.kept_layer
+            layers_kept_here * activations.stage_kept_layer
             + (layout.stage_layers + layout.stage_modules)
             * flight.waiting
-            * (activations.whole_layer - activations.kept_layer)
+            * (activations.whole_layer - activations.stage_kept_layer)
             + modules_in_flight * activations.kept_joining
             + layout.has_embedding * flight.in_flight * activations.embedding_kept
         ),

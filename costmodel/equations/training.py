@@ -17,7 +17,7 @@ from costmodel.equations.parallelism.multi_token import MultiToken
 from costmodel.equations.parallelism.offload import HostRates
 from costmodel.equations.parallelism.offloaded import HostTraffic
 from costmodel.equations.parallelism.pipeline import Pipeline
-from costmodel.equations.parallelism.repeated import Repeated
+from costmodel.equations.parallelism.recomputation import Recomputation
 from costmodel.equations.parallelism.schedules import by_schedule
 from costmodel.equations.parallelism.tensor import TensorParallel
 from costmodel.symbolic import (
@@ -25,7 +25,6 @@ from costmodel.symbolic import (
     count,
     equation,
     given,
-    holds,
     largest,
     part,
     seconds,
@@ -41,6 +40,8 @@ class Step(Chapter):
     layer = part(LayerCompute, shared=True)
     layout = part(Layout, shared=True)
     tp, pp, m = layout.tp, layout.pp, layout.micro_batches
+    again = part(Recomputation, shared=True)
+    repeated_tp, repeated_ep, repeated_cp = again.repeated_tp, again.repeated_ep, again.repeated_cp
     legality = part(Legality, shared=True)
     memory = part(HostMemory, shared=True)
 
@@ -85,15 +86,10 @@ class Step(Chapter):
     etp_scatter = given(seconds, "their results, summed and scattered")
 
     ep_hidden_share = given(count, "share of the exchanges of experts that hides of what can hide", owner="assumption")
-    tp_blocks = equation(
-        count,
-        2 - layout.expert_share * holds(layout.shared_experts <= 0),
-        "blocks of a layer that tensor-parallel ranks share: attention, and a feed-forward or shared experts",
-    )
     tensor = part(
         TensorParallel,
         tp=tp,
-        blocks=tp_blocks,
+        blocks=again.tp_blocks,
         all_gather=tp_all_gather,
         reduce_scatter=tp_reduce_scatter,
         all_reduce=tp_all_reduce,
@@ -139,8 +135,17 @@ class Step(Chapter):
     )
     ep_forward, ep_backward = shown.ep_forward, shown.ep_backward
     ep_exposed_forward, ep_exposed_backward = shown.ep_exposed_forward, shown.ep_exposed_backward
-    again = part(Repeated, shared=True)
-    repeated_tp, repeated_cp = again.repeated_tp, again.repeated_cp
+    tp_shown_backward = equation(
+        seconds,
+        tensor.exposed_backward + repeated_tp * tensor.exposed_forward,
+        "tensor-parallel traffic of a layer that shows, backward, what is repeated included",
+    )
+    cp_shown_backward = equation(
+        seconds, context.exposed_backward + repeated_cp * context.exposed_forward, "the same, context-parallel"
+    )
+    ep_shown_backward = equation(
+        seconds, ep_exposed_backward + repeated_ep * ep_exposed_forward, "the same, exchanges of experts"
+    )
     accumulation = part(
         OptimizerTraffic,
         owned_parameters=(1 - memory.optimizer_away) * memory.owned_parameters,
@@ -156,11 +161,9 @@ class Step(Chapter):
         seconds,
         layer.backward_compute
         + layer.recomputed_compute
-        + tensor.exposed_backward
-        + context.exposed_backward
-        + ep_exposed_backward
-        + repeated_tp * (tensor.exposed_forward + ep_exposed_forward)
-        + repeated_cp * context.exposed_forward
+        + tp_shown_backward
+        + cp_shown_backward
+        + ep_shown_backward
         + accumulation.accumulation,
         "a layer, backward, before FSDP and what its host adds",
     )
@@ -190,11 +193,11 @@ class Step(Chapter):
     links = part(
         TakenLinks,
         tp_forward=tensor.exposed_forward,
-        tp_backward=tensor.exposed_backward + repeated_tp * tensor.exposed_forward,
+        tp_backward=tp_shown_backward,
         cp_forward=context.exposed_forward,
-        cp_backward=context.exposed_backward + repeated_cp * context.exposed_forward,
+        cp_backward=cp_shown_backward,
         ep_forward=ep_exposed_forward,
-        ep_backward=ep_exposed_backward + repeated_tp * ep_exposed_forward,
+        ep_backward=ep_shown_backward,
     )
     free_forward = equation(
         seconds, layer_forward - links.taken_forward, "of a layer, forward, while the links of FSDP are free"
@@ -361,7 +364,7 @@ class Step(Chapter):
     )
     time_ep = equation(
         seconds,
-        layer_passes * ((1 + repeated_tp) * ep_exposed_forward + ep_exposed_backward),
+        layer_passes * ((1 + repeated_ep) * ep_exposed_forward + ep_exposed_backward),
         "exchanges of experts",
     )
     time_fsdp = equation(
@@ -395,7 +398,7 @@ class Step(Chapter):
     )
     total_ep = equation(
         seconds,
-        layer_passes * ((1 + repeated_tp) * ep_forward + ep_backward),
+        layer_passes * ((1 + repeated_ep) * ep_forward + ep_backward),
         "exchanges of experts, hidden or not",
     )
     total_fsdp = equation(

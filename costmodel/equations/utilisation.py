@@ -2,6 +2,7 @@
 
 from costmodel.equations.model.flops import Flops
 from costmodel.equations.parallelism.layout import Layout
+from costmodel.equations.parallelism.recomputation import Recomputation
 from costmodel.symbolic import (
     FLOP,
     Chapter,
@@ -14,6 +15,7 @@ from costmodel.symbolic import (
     part,
     per_second,
     seconds,
+    select,
 )
 
 
@@ -21,6 +23,7 @@ class Utilisation(Chapter):
     """What a step is worth: rates, FLOPs, utilisation."""
 
     layout = part(Layout, shared=True)
+    again = part(Recomputation, shared=True)
     work = part(Flops, shared=True)
     step_time = given(seconds, "one optimizer step")
     chips = given(count, "chips", owner="cluster")
@@ -59,13 +62,14 @@ class Utilisation(Chapter):
     rerun_flops = equation(
         flop,
         choose(
-            layout.recompute,
+            again.recompute,
             {
-                "none": 0,
-                "norms": 0,
-                "mlp-product": 0,
-                "light": 0,
-                "attention": work.attention_flops_causal,
+                "modules": again.recomputed_core_attn * work.attention_flops_causal
+                + again.recomputed_mla_up_proj * work.latents_up_flops
+                + again.recomputed_mlp * work.ffn_flops
+                + select(
+                    again.recomputed_moe > 0, work.expert_flops, again.recomputed_shared_experts * work.shared_flops
+                ),
                 "selective": 2
                 * FLOP
                 * layout.layers
@@ -74,7 +78,7 @@ class Utilisation(Chapter):
                 "full": work.forward_flops_causal - work.head_flops,
             },
         )
-        / layout.recompute_every,
+        / again.layers_for_one,
         "of a token, run again in the layers of the model",
     )
     rerun_modules = equation(

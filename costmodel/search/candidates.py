@@ -13,13 +13,12 @@ from costmodel.search.layout import (
     FOLDED,
     OFFLOADS,
     OVERLAPS,
-    RECOMPUTE,
     RESHARDS,
     SCHEDULES,
     Layout,
     on_drives,
-    recomputed,
 )
+from costmodel.search.recomputation import recomputation, recompute_inputs
 from costmodel.search.software import Software
 
 MOST_MICRO_BATCH = 64
@@ -44,6 +43,14 @@ TRIED_RECOMPUTE = ("none", "light", "selective", "full")
 saves next to nothing where the kernel is fused."""
 TRIED_UNFUSED = ("none", "light", "attention", "selective", "full")
 """The same where attention keeps its scores: to drop those alone is then Megatron-LM's own choice."""
+
+OF_FEED_FORWARDS = ("mlp", "layernorm+mlp", "moe", "layernorm+moe", "mlp+moe", "layernorm+mlp+moe")
+ADVISED_MODULES = (
+    *("mla_up_proj", "layernorm+mla_up_proj", "layernorm+moe_act+mla_up_proj"),
+    *OF_FEED_FORWARDS,
+    *(f"{modules}+mla_up_proj" for modules in OF_FEED_FORWARDS),
+)
+"""Modules of Megatron-core that are looked at besides where a layout does not fit; a rule rejects those that its model lacks."""
 
 OFFLOADS_TO = {
     "host": OFFLOADS,
@@ -151,6 +158,11 @@ class Candidates:
         return self.offloads != OFFLOADS[:1]
 
     @property
+    def is_rare(self) -> bool:
+        """Whether it takes equations that searches are spared: hosts keep something, or what is run again is named at length."""
+        return self.hosted or any(recomputation(recompute).is_rare for recompute in self.recomputes)
+
+    @property
     def limits(self) -> dict[str, int]:
         """The largest degrees that are tried."""
         return {**LIMITS, "cp": self.most_cp}
@@ -179,8 +191,7 @@ class Candidates:
             **_sharding(self.zeros),
             "shard_group": self.shards or [0] * len(self.zeros),
             "reshard": [RESHARDS.index(kind) for kind in self.reshards] or [0] * len(self.zeros),
-            "recompute": [RECOMPUTE.index(recomputed(recompute)[0]) for recompute in self.recomputes],
-            "recompute_every": [recomputed(recompute)[1] for recompute in self.recomputes],
+            **recompute_inputs(self.recomputes),
             "sequence_parallel": [int(on) for on in self.sequence_parallel],
             "cp_type": [CONTEXTS.index(kind) for kind in self.cp_types],
             "offload": [OFFLOADS.index(offload.removesuffix(DRIVES)) for offload in self.offloads],
@@ -330,6 +341,11 @@ def with_host(layout: Layout) -> Candidates:
         reshards=(*(RESHARDS[0] for _ in ZEROS[:-1]), layout.reshard),
         offloads=OFFLOADS,
     )
+
+
+def with_modules(layout: Layout) -> Candidates:
+    """The layout with each of the lists of modules that are worth a look."""
+    return replace(only(layout), recomputes=tuple(str(recomputation(modules)) for modules in ADVISED_MODULES))
 
 
 def only(layout: Layout) -> Candidates:

@@ -304,9 +304,10 @@ def _host_left(
 def generated(workload: Workload, candidates: Candidates) -> ModuleType:
     """The numpy module of the training equations for the kind of machine and model.
 
-    With hosts that may keep something, or modules that predict further tokens, it is the one that takes neither for granted.
+    Where hosts may keep something, modules predict further tokens or what is run again is named, it is the one that takes none of
+    these for granted.
     """
-    whole = candidates.hosted or workload.multi_token_modules > 0
+    whole = candidates.is_rare or workload.multi_token_modules > 0
     kind = f"{workload.machine.fabric}_with_hosts" if whole else workload.kind
     return import_module(f"costmodel.generated.training_on_{kind}_numpy")
 

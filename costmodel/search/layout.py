@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from costmodel.errors import InputError, nearest
 from costmodel.generated import labels
+from costmodel.search.recomputation import MODULES, NONE, recomputation
 from costmodel.topology.words import says_where
 
-SCHEDULES, RECOMPUTE, CONTEXTS, OFFLOADS, RESHARDS = (
-    labels.CHOICES[name] for name in ("schedule", "recompute", "cp_type", "offload", "reshard")
+SCHEDULES, CONTEXTS, OFFLOADS, RESHARDS = (
+    labels.CHOICES[name] for name in ("schedule", "cp_type", "offload", "reshard")
 )
 OVERLAPS, DISPATCH = (labels.CHOICES[name] for name in ("ep_overlap", "dispatch_by"))
 DRIVES = "/nvme"
@@ -40,7 +41,7 @@ KEYS = {
     "reshard": "after what zero=3 gives up gathered weights: forward (of the layer), backward (as SHARD_GRAD_OP), step, or default (the recipe's: step in torchtitan with pp over 1, else forward)",
     "sp": "Megatron sequence parallelism, 1 or 0 (default 1 when tp is over 1)",
     "cp_type": "ring (zig-zag), ring-contiguous, all-gather, ulysses or usp, where cp is over 1 (default ring)",
-    "recompute": "none, norms, mlp-product, light (these two), attention, selective (every second product) or full; full/4 in one of 4 layers (default none)",
+    "recompute": f"none, norms, mlp-product, light (these two), attention, selective (every second product) or full; full/4 in one of 4 layers; Megatron's modules joined by + ({', '.join(MODULES)}); or its methods, full-uniform-N and full-block-N (default none)",
     "schedule": f"{', '.join(SCHEDULES)} (default 1f1b, or interleaved when v is over 1)",
     "group": "micro-batches that go through a chunk together when interleaved (default pp)",
     "first": "layers of the first stage; the stages between share the rest (default: balanced)",
@@ -190,7 +191,7 @@ def parse_layout(text: str, chips: int, placement: str = "", *, experts: bool = 
         reshard=_word(given, "reshard", RESHARDS, RESHARDS[0]),
         zero=int(_word(given, "zero", ("0", "1", "2", "3"), "1" if dp * cp > 1 else "0")),
         sequence_parallel=_word(given, "sp", ("0", "1"), "1" if tp > 1 else "0") == "1",
-        recompute=_recompute(given),
+        recompute=str(recomputation(given.get("recompute", NONE))),
         schedule=schedule,
         placement=given.get("placement", placement or default_placement(cp)),
         cp=cp,
@@ -231,20 +232,6 @@ def _word(given: dict[str, str], key: str, choices: tuple[str, ...], default: st
     return value
 
 
-def _recompute(given: dict[str, str]) -> str:
-    mode, slash, every = given.get("recompute", "none").partition("/")
-    _word({"recompute": mode}, "recompute", RECOMPUTE, "none")
-    if not slash:
-        return mode
-    known = every.isascii() and every.isdigit() and len(every) <= 4 and int(every) >= 2
-    if mode == "none" or not known:
-        value = given["recompute"][:40]
-        raise InputError(
-            f"layout: recompute={value} is not known; a kind other than none, and one of how many layers, such as full/2"
-        )
-    return f"{mode}/{int(every)}"
-
-
 def _offload(given: dict[str, str]) -> str:
     value = given.get("offload", OFFLOADS[0])
     parts, slash, where = value.partition("/")
@@ -263,12 +250,6 @@ def parts_offloaded(offload: str) -> tuple[str, ...]:
 def on_drives(offload: str) -> bool:
     """Whether states go on to the drives of the host."""
     return offload.endswith(DRIVES)
-
-
-def recomputed(recompute: str) -> tuple[str, int]:
-    """The kind of recomputation, and of how many layers one is recomputed so: 1 is every layer."""
-    mode, _, every = recompute.partition("/")
-    return mode, int(every or 1)
 
 
 def _not_multiplying_out(tp: int, cp: int, pp: int, dp: int, chips: int) -> str:

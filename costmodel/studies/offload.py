@@ -23,6 +23,6 @@ def offload_inputs(
     return {
         **known,
         **{name: number.value for name, number in catalog.assumptions("offload").items()},
-        "repeated": values["repeated_tp"],
+        "repeated": values["repeated_layer"],
         "chips_per_host": given["offload_chips"],
     }

@@ -16,6 +16,7 @@ from costmodel.search.candidates import OFFLOADS_TO, RESHARDS_TO
 from costmodel.search.grid import Grid, search
 from costmodel.search.host import check_host
 from costmodel.search.layout import OFFLOADS, Layout
+from costmodel.search.recomputation import recomputations
 from costmodel.search.routing import ExpertRouting
 from costmodel.search.software import Software
 from costmodel.search.splits import best_split
@@ -215,6 +216,7 @@ def plan(
     placement: str = BEST,
     offload: str | None = None,
     reshard: str | None = None,
+    recompute: str | None = None,
     top: int = 5,
     catalog: Catalog | Path | None = None,
     progress: Callable[[float], None] = lambda _: None,
@@ -222,9 +224,10 @@ def plan(
     """The fastest layouts of a model on a machine; arguments as those of `train`, `top` says how many.
 
     `placement` keeps to those that a framework of that name reaches, an order, or the one written out. `offload` lets hosts keep
-    states, weights or activations in their memory (`host`), states on their drives too (`nvme`); nothing without it.
-    `reshard` lets FSDP keep gathered weights to the backward pass (`backward`), or to the end of the step too (`step`); without it as
-    the recipe has it. `progress` is told the share of the search that is done. Raises InputError, with the nearest valid choice, for anything
+    states, weights or activations in their memory (`host`), states on their drives too (`nvme`); nothing without it. `recompute`
+    lists what may be run again, as `recompute` of a layout; without it what searches try. `reshard` lets FSDP keep gathered weights to
+    the backward pass (`backward`), or to the end of the step too (`step`); without it as the recipe has it.
+    `progress` is told the share of the search that is done. Raises InputError, with the nearest valid choice, for anything
     that cannot be used, and when no layout at all is legal.
     """
     if not 1 <= top <= MOST_SHOWN:
@@ -247,6 +250,8 @@ def plan(
         multi_token_prediction=multi_token_prediction,
     )
     question = replace(question, placement=placement, offloads=_offloads(machine, offload), reshards=_reshards(reshard))
+    if recompute is not None:
+        question = replace(question, recomputes=recomputations(recompute))
     start = perf_counter()
     grid = searched(question, opened, progress)
     seconds = perf_counter() - start

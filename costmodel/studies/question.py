@@ -37,6 +37,8 @@ class Question:
     """What a search lets hosts keep."""
     reshards: tuple[str, ...] = ()
     """What a search tries of how long FSDP keeps gathered weights, beside what the recipe has."""
+    recomputes: tuple[str, ...] = ()
+    """What a search tries of recomputation; what is usual for the code that trains when empty."""
     placement: str = BEST
     """Which placements a search tries: all, or what a framework, an order or a placement reaches."""
 
@@ -180,7 +182,7 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
             settled.model.layers,
             sequences,
             settled.sequence_length,
-            recomputes=tried_recomputes(settled.software),
+            recomputes=question.recomputes or tried_recomputes(settled.software),
             experts=settled.routed_experts,
             offloads=question.offloads,
             shards=settled.shards,

@@ -12,6 +12,7 @@ WITHOUT_EXPERTS = {
     "heaviest_experts": 0,
     "layer_experts": 0,
     "expert_share": 0,
+    "repeated_ep": 0,
     "experts_per_token": 0,
     "sent_tokens": 0,
     "dispatched_token": 0,

@@ -11,13 +11,14 @@ from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Table, human
 from costmodel.search.batch import counted
-from costmodel.search.candidates import ASYNCHRONOUS, TRIED, candidates, tried_recomputes, with_host
+from costmodel.search.candidates import ASYNCHRONOUS, TRIED, candidates, tried_recomputes, with_host, with_modules
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
 from costmodel.search.host import check_host, unknown_of_host
-from costmodel.search.layout import OFFLOADS, Layout, parse_layout, recomputed
+from costmodel.search.layout import OFFLOADS, Layout, parse_layout
 from costmodel.search.nearest import Change, changes_that_fit, legal_degrees, nearest_legal
 from costmodel.search.placing import on_fastest_placement, written_out
+from costmodel.search.recomputation import recomputation
 from costmodel.search.routing import ExpertRouting
 from costmodel.search.software import Software
 from costmodel.search.splits import best_split
@@ -237,8 +238,10 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
         raise InputError(f"the layout takes {named.chips} chips, the machine has {chips}")
     check_host(question.workload.machine, named.offload)
     layers = question.workload.model.layers
-    if recomputed(named.recompute)[1] > layers:
-        raise InputError(f"layout: recompute={named.recompute} names one layer in more than the {layers} of the model")
+    again = recomputation(named.recompute)
+    if again.layers > layers:
+        said = "one layer in more" if again.every > 1 else "more layers"
+        raise InputError(f"layout: recompute={named.recompute} names {said} than the {layers} of the model")
     nearest = question.batch.rounded_for(named, question.workload.sequence_length)
     given = written_out(question.with_sequences(nearest), named, catalog)
     workload, broken = _judged(question, given, catalog)
@@ -307,9 +310,10 @@ def cheapest_changes(workload: Workload, layout: Layout, catalog: Catalog) -> tu
 
     They are as few as can be; letting the host keep something counts as one, where enough is known of it.
     """
-    found = changes_that_fit(_all_layouts(workload, layout, catalog), layout, MOST_CHANGES)
+    grids = [_all_layouts(workload, layout, catalog), search(workload, catalog, with_modules(layout))]
     if not unknown_of_host(workload.machine, OFFLOADS[1]):
-        found += changes_that_fit(search(workload, catalog, with_host(layout)), layout, MOST_CHANGES)
+        grids.append(search(workload, catalog, with_host(layout)))
+    found = [change for grid in grids for change in changes_that_fit(grid, layout, MOST_CHANGES)]
     fewest = min((change.kinds for change in found), default=0)
     few = {str(change.layout): change for change in found if change.kinds == fewest}
     return tuple(sorted(few.values(), key=lambda change: change.step_time_s)[:MOST_CHANGES])

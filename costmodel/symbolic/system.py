@@ -12,7 +12,7 @@ import sympy as sp
 
 from costmodel.errors import EquationError, nearest
 from costmodel.symbolic.checks import axes_of, axis_errors, unit_errors
-from costmodel.symbolic.nodes import UNIT_SYMBOLS, Axis, Expression, chosen
+from costmodel.symbolic.nodes import UNIT_SYMBOLS, Axis, Expression, Extreme, chosen
 from costmodel.symbolic.units import Unit
 
 RESERVED = frozenset(
@@ -223,7 +223,7 @@ class EquationSystem:
                 if e.symbol not in known:
                     piece.add(e)
                 continue
-            copy = replace(e, stated=self._picked(e.stated, known).xreplace(known))
+            copy = replace(e, stated=_without_repeats(self._picked(e.stated, known).xreplace(known)))
             if copy.expression.is_Number:
                 known[e.symbol] = copy.expression
             piece.add(copy)
@@ -302,3 +302,9 @@ class EquationSystem:
                     f"{e.name}: has no formula for {label!r}" for label in allowed if label not in node.options
                 ]
         return problems
+
+
+def _without_repeats(expression: Expression) -> Expression:
+    """The expression with each argument of a smallest or a largest once: what is settled is often the same for many."""
+    repeated = {x: x.func(*dict.fromkeys(x.args)) for x in expression.atoms(Extreme) if len(set(x.args)) < len(x.args)}
+    return expression.xreplace(repeated)

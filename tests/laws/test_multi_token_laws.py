@@ -12,7 +12,7 @@ from costmodel.runtime import call
 from costmodel.search.candidates import Candidates
 from costmodel.search.evaluate import evaluate
 from costmodel.search.grid import search
-from costmodel.search.layout import RECOMPUTE
+from costmodel.search.recomputation import RECOMPUTE
 from costmodel.search.splits import best_split
 from costmodel.search.workload import Workload, scalar_inputs
 from costmodel.studies.estimate import COMMUNICATION, MEMORY_ITEMS, TIME_ITEMS
@@ -194,9 +194,8 @@ def test_tensor_parallel_ranks_send_a_layer_and_a_projection_for_each(case, numb
     """The projection: one gather forward and two all-reduces backward, or three gathers forward and five collectives backward."""
     none, some = (call(traffic, traffic_inputs(case.inputs, trained(case, n)())) for n in (0, number))
     found = case()
-    repeated = found["repeated_tp"]
-    layer = (1 + repeated) * none["tp_forward"] + none["tp_backward"]
+    layer = (1 + found["repeated_tp"]) * none["tp_forward"] + none["tp_backward"]
     forward, backward = (3, 5) if case.layout.sequence_parallel else (1, 4)
-    projection = ((1 + repeated) * forward + backward) * none["tp_shards"]
+    projection = ((1 + found["repeated_layer"]) * forward + backward) * none["tp_shards"]
     passes = number * found["micro_batches"]
     assert some["sent_tp"] - none["sent_tp"] == pytest.approx(passes * (layer + projection), rel=1e-9)

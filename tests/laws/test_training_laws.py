@@ -14,7 +14,8 @@ from costmodel.catalog.counts import parameter_counts
 from costmodel.equations.training_on_switches import OnSwitches
 from costmodel.equations.training_on_torus import OnTorus
 from costmodel.errors import InputError
-from costmodel.search.layout import RECOMPUTE, parse_layout
+from costmodel.search.layout import parse_layout
+from costmodel.search.recomputation import RECOMPUTE
 from costmodel.studies.estimate import COMMUNICATION, MEMORY_ITEMS, TIME_ITEMS
 from costmodel.symbolic import bytes_per_second, flop_per_second, per_second, seconds
 from tests.equations.training.drawn import SWITCHED, TORI, Case, cases, decoder, machine, on

@@ -6,11 +6,13 @@ tables/published/megatron_memory.csv. Here dense models in 16 bits with fused at
 with experts.
 """
 
+import csv
 from functools import cache
 from statistics import mean, median, quantiles
 
 import pytest
 
+from costmodel.search.recomputation import recomputation
 from costmodel.studies.validation import megatron
 from costmodel.studies.validation.prepared import Preparing
 from costmodel.studies.validation.rows import published
@@ -93,3 +95,43 @@ def test_seven_billion_parameters_to_the_per_cent():
     dense = [one for one in large.values() if one.headline]
     assert len(dense) >= 4
     assert max(abs(one.error) for one in dense) < 0.035
+
+
+def test_rows_that_name_modules_are_left_out_for_other_reasons():
+    """Latent attention whose ranks are not stated, 8-bit products, offloading: not what is run again."""
+    named = [outcomes for outcomes, row in readings().values() if row.text("recomputed_modules")]
+    assert len(named) == 10
+    reasons = {outcome.skipped for outcomes in named for outcome in outcomes.values()}
+    assert all(reasons)
+    assert not any("recomput" in reason for reason in reasons if not reason.startswith("a test of"))
+
+
+@pytest.mark.parametrize(
+    ("options", "recompute"),
+    [
+        ({"recomputation": "selective"}, "attention"),
+        ({"recomputation": "selective", "recomputed_modules": "[layernorm moe_act]"}, "light"),
+        ({"recomputation": "selective", "recomputed_modules": "[moe layernorm]"}, "layernorm+moe"),
+        ({"recomputation": "full", "recompute_method": "uniform", "recompute_layers": "1"}, "full"),
+        ({"recomputation": "full", "recompute_method": "uniform", "recompute_layers": "2"}, "full-uniform-2"),
+        ({"recomputation": "full", "recompute_method": "block", "recompute_layers": "1"}, "full-block-1"),
+    ],
+)
+def test_options_of_recomputation_keep_less(options, recompute, tmp_path):
+    """A test with experts, as if it had been run with these options: less at the peak, the same between steps."""
+    name, (plain, row) = next(
+        (name, found)
+        for name, found in readings().items()
+        if found[1].text("experts") and found[1].text("pp") == "1" and found[0]["allocated_bytes"].headline
+    )
+    path = tmp_path / "readings.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, megatron.COLUMNS)
+        writer.writeheader()
+        writer.writerow(dict(row.cells) | options)
+    found = {outcome.quantity: outcome for outcome in megatron.outcomes(path, Preparing(CATALOG, None))}
+    assert not any(outcome.skipped for outcome in found.values()), name
+    assert found["between_steps_bytes"].predicted == plain["between_steps_bytes"].predicted
+    assert found["allocated_bytes"].predicted < plain["allocated_bytes"].predicted
+    reading = megatron.read(path)[0]
+    assert str(recomputation(recompute)) == megatron.recomputed_by(reading)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from costmodel.catalog.resolve import resolve_model
 from costmodel.search.candidates import Candidates, candidates, only
 from costmodel.search.evaluate import evaluate
 from costmodel.search.grid import search
@@ -253,3 +254,42 @@ def test_a_long_sequence_is_shared_where_that_is_fastest():
     told = evaluate(workload, best, CATALOG)
     assert told["legal"] == 1
     assert told["step_time"] == pytest.approx(grid.step_time[grid.best(grid.fits, grid.step_time, 1)[0]], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("model", "on", "recomputes"),
+    [
+        (
+            "llama-3-8b",
+            "dgx-h100:16",
+            ("none", "core_attn+mlp", "layernorm+moe_act+mlp/2", "full-uniform-3", "full-block-1"),
+        ),
+        ("deepseek-v2-lite", "dgx-h100:16", ("mla_up_proj", "layernorm+moe", "core_attn+mlp+shared_experts", "moe/2")),
+        ("llama-3-8b", "tpu-v5e:4x4", ("full", "mlp", "full-block-2")),
+    ],
+)
+def test_modules_and_methods_are_searched_as_one_answer_says(model, on, recomputes):
+    case = Case(Workload(machine(on), resolve_model(model, CATALOG), 4096, 32), parse_layout("", 16))
+    schedules = (("1f1b", 1), ("interleaved", 2), ("zb-h1", 1))
+    tried = replace(FEW, recomputes=recomputes, schedules=schedules, cp_types=CONTEXTS[:1], most_cp=1)
+    tried = replace(tried, experts=(1, 4) if case.workload.has_experts else (1,))
+    grid = search(case.workload, CATALOG, tried)
+    legal = np.argwhere(grid.legal)
+    assert {tried.recomputes[index[3]] for index in legal} == set(recomputes)
+    for index in map(tuple, legal[:: max(1, len(legal) // 60)]):
+        found = evaluate(case.workload, grid.settled(index), CATALOG)
+        assert grid.step_time[index] == pytest.approx(found["step_time"], rel=1e-12)
+        assert grid.allocated[index] == pytest.approx(found["allocated"], rel=1e-12)
+
+
+def test_rows_that_searches_try_are_the_same_beside_rare_ones():
+    """The equations that searches are spared change nothing of what they try."""
+    workload = Workload(machine("dgx-h100:16"), resolve_model("llama-3-8b", CATALOG), 4096, 32)
+    plain = replace(FEW, cp_types=CONTEXTS[:1], most_cp=1)
+    usual, beside = (
+        search(workload, CATALOG, replace(plain, recomputes=(*plain.recomputes, *more))) for more in ((), ("mlp",))
+    )
+    assert not plain.is_rare
+    shared = [slice(None)] * 3 + [slice(len(plain.recomputes))]
+    for name in ("step_time", "allocated", "device_used", "legal"):
+        np.testing.assert_allclose(getattr(beside, name)[tuple(shared)], getattr(usual, name), rtol=1e-12)

@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from costmodel.errors import InputError
-from costmodel.search.layout import CONTEXTS, KEYS, OFFLOADS, RECOMPUTE, RESHARDS, SCHEDULES, Layout, parse_layout
+from costmodel.search.layout import CONTEXTS, KEYS, OFFLOADS, RESHARDS, SCHEDULES, Layout, parse_layout
+from costmodel.search.recomputation import RECOMPUTE
 
 degrees = st.integers(1, 64)
 layouts = st.builds(
@@ -22,7 +23,9 @@ layouts = st.builds(
     zero=st.integers(0, 3),
     reshard=st.sampled_from(RESHARDS),
     sequence_parallel=st.booleans(),
-    recompute=st.sampled_from((*RECOMPUTE, "full/2", "light/16")),
+    recompute=st.sampled_from(
+        (*RECOMPUTE, "full/2", "light/16", "core_attn+mlp", "layernorm+moe/2", "full-uniform-3", "full-block-12")
+    ),
     schedule=st.sampled_from(SCHEDULES),
     group=st.integers(0, 64),
     first=st.integers(0, 8),
@@ -91,6 +94,20 @@ def test_defaults_are_those_that_the_keys_tell():
         ("recompute=full/1", "recompute=full/1 is not known"),
         ("recompute=full/", "recompute=full/ is not known"),
         ("recompute=full/2/2", "recompute=full/2/2 is not known"),
+        ("recompute=core_attn+mpl", "'mpl' in recompute=core_attn+mpl is not known; did you mean mlp?"),
+        ("recompute=core_atn", "did you mean core_attn?"),
+        ("recompute=none+mlp", "'none' in recompute=none+mlp is not known; choose from core_attn, layernorm"),
+        ("recompute=mlp+", "'' in recompute=mlp+ is not known"),
+        ("recompute=mlp+mlp", "recompute=mlp+mlp names mlp twice"),
+        ("recompute=moe+moe_act", "moe_act is a part of moe, which runs it again already"),
+        ("recompute=moe+layernorm+shared_experts", "shared_experts is a part of moe"),
+        ("recompute=mlp/1", "recompute=mlp/1 is not known"),
+        ("recompute=everything-there-is", "full-uniform-N, full-block-N, or modules joined by +: core_attn,"),
+        ("recompute=" + "x" * 500, "is not known; choose from none, norms"),
+        ("recompute=full-uniform", "full-uniform-N keeps the input of every N layers"),
+        ("recompute=full-block-0", "N from 1 to 9999"),
+        ("recompute=full-blok-2", "full-block-N runs the first N layers"),
+        ("recompute=full-uniform-2/2", "recompute=full-uniform-2/2 is not known"),
         ("schedule=gpip", "did you mean gpipe?"),
         ("schedule=fastest", "choose from 1f1b, interleaved, gpipe, breadth-first"),
         ("group=0", "group=0 must be a whole number"),

@@ -288,3 +288,17 @@ def test_one_alternative_is_itself():
     system = EquationSystem("one")
     system.define("least", count, smallest(system.input("n", count, "a number")), "of one")
     assert compile_math(system)(n=3)["least"] == 3
+
+
+def test_what_is_settled_alike_stands_once_in_an_extreme():
+    class Rules(Chapter):
+        a = column(count, "first")
+        b = column(count, "second")
+        c = column(count, "third")
+        least = equation(count, smallest(select(a > 1, c, 1), c, select(b > 1, c, 1)), "of all")
+
+    settled = Rules.system.settled({"a": 0, "b": 0})
+    assert str(settled["least"].expression) == "smallest(1, c)"
+    assert (
+        compile_math(settled, ["least"])(c=3)["least"] == compile_math(Rules.system, ["least"])(a=0, b=0, c=3)["least"]
+    )

@@ -8,6 +8,7 @@ from costmodel.equations.kernels.host import HostLaunches, smooth_largest
 from costmodel.equations.kernels.matmul import LayerMatmuls, WeightMatmuls
 from costmodel.equations.model.flops import Windows
 from costmodel.equations.parallelism.layout import Layout
+from costmodel.equations.parallelism.recomputation import Recomputation
 from costmodel.symbolic import (
     Chapter,
     bytes_,
@@ -28,6 +29,7 @@ class LayerCompute(Chapter):
     """Kernels of one decoder layer and of the loss on one rank, for one micro-batch, without communication."""
 
     layout = part(Layout, shared=True)
+    again = part(Recomputation, shared=True)
     tp, tokens = layout.tp, layout.tokens
     windows = part(Windows, shared=True)
     sliding_share = equation(count, windows.sliding_layers / windows.attention_layers, "share of the layers that slide")
@@ -169,21 +171,78 @@ class LayerCompute(Chapter):
         total(recomputed_products * row(products.taken, PART, "forward"), MATMUL) + elementwise_forward,
         "what selective recomputation runs again in a layer",
     )
+    products_in_modules = equation(
+        count,
+        rows(
+            MATMUL,
+            dict.fromkeys(MATMUL.labels, 0)
+            | dict.fromkeys(("query_up", "key_value_up"), again.recomputed_mla_up_proj)
+            | dict.fromkeys(("ffn_in", "ffn_out"), again.recomputed_mlp)
+            | dict.fromkeys(("shared_in", "shared_out"), again.shared_again)
+            | dict.fromkeys(("router", "expert_in", "expert_out"), again.recomputed_moe),
+        ),
+        "1 for products of modules that are run again",
+        source="Megatron-core, --recompute-modules",
+    )
+    module_products = equation(
+        seconds,
+        select(
+            again.whole_blocks + again.recomputed_mla_up_proj > 0,
+            total(products_in_modules * row(products.taken, PART, "forward"), MATMUL)
+            + total(products_in_modules * products.cast_elements, MATMUL) * products.cast_bytes / products.cast_rate
+            + again.recomputed_mla_up_proj * layout.tokens * between.rotary / between.rate,
+            0,
+        ),
+        "products of these modules, with their casts; rotary positions where queries and keys come up from latents",
+    )
+    dense_activation = equation(
+        seconds,
+        layout.tokens * activation_bytes_forward * layout.dense_ffn_size / tp / between.rate,
+        "of the activation, forward, that of dense feed-forwards",
+    )
+    shared_activation = equation(
+        seconds,
+        layout.tokens * activation_bytes_forward * layout.shared_mean_size / tp / between.rate,
+        "of the activation, forward, that of shared experts",
+    )
+    block_traffic = equation(
+        seconds,
+        select(
+            again.whole_blocks > 0,
+            again.recomputed_mlp * dense_activation
+            + again.shared_again * shared_activation
+            + again.recomputed_moe * routed.forward,
+            0,
+        ),
+        "between the products of whole feed-forwards that are run again, rows to experts and back with them",
+    )
+    activation_left = equation(
+        seconds,
+        activation_forward
+        - select(
+            again.whole_blocks > 0,
+            again.recomputed_mlp * dense_activation + again.shared_again * shared_activation,
+            0,
+        ),
+        "the activation, forward, that apart which is run again with its whole feed-forward",
+    )
+    recomputed_modules = equation(
+        seconds,
+        again.recomputed_layernorm * between.norms
+        + again.recomputed_moe_act * activation_left
+        + again.recomputed_core_attn * attention_forward
+        + module_products
+        + block_traffic,
+        "what modules by name run again in a layer",
+        source="Megatron-core, --recompute-modules",
+    )
     recomputed_compute = equation(
         seconds,
         choose(
-            layout.recompute,
-            {
-                "none": 0,
-                "norms": between.norms,
-                "mlp-product": activation_forward,
-                "light": between.norms + activation_forward,
-                "attention": attention_forward,
-                "selective": selective_compute,
-                "full": forward_compute,
-            },
+            again.recompute,
+            {"modules": recomputed_modules, "selective": selective_compute, "full": forward_compute},
         )
-        / layout.recompute_every,
+        / again.layers_for_one,
         "run again in the backward pass of the average layer",
     )
     backward_compute = equation(

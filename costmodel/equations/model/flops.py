@@ -79,6 +79,14 @@ class Flops(Chapter):
         shape.expert_layers * expert_layer_flops,
         "router, experts taken and shared experts of all layers, forward",
     )
+    latents_up_flops = equation(
+        flop,
+        2 * FLOP * shape.attention_layers * shape.latent_up_matrices,
+        "of the projections, those from latents to heads",
+    )
+    shared_flops = equation(
+        flop, 2 * FLOP * shape.expert_layers * shape.shared_expert_matrices, "of the experts, the shared ones"
+    )
     head_flops = equation(flop, 2 * FLOP * shape.vocabulary * shape.hidden_size, "the head, forward")
     score_size = equation(
         count,

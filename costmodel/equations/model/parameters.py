@@ -82,6 +82,12 @@ class Attention(Chapter):
         select(query_rank > 0, query_rank * (hidden_size + latent_query_size), hidden_size * latent_query_size),
         "down to the compressed query and up to the heads, or straight to the heads",
     )
+    latent_up_matrices = equation(
+        count,
+        select(query_rank > 0, query_rank, hidden_size) * latent_query_size
+        + kv_rank * heads * (plain_head_size + value_head_size),
+        "up to the heads: of the query, compressed or not, and of the compressed key and value",
+    )
     latent_matrices = equation(
         count,
         latent_query_matrices
@@ -274,9 +280,7 @@ class Parameters(Chapter):
         count,
         select(
             attention.kv_rank > 0,
-            select(attention.query_rank > 0, attention.query_rank, hidden_size) * attention.latent_query_size
-            + attention.kv_rank * attention.heads * (attention.plain_head_size + attention.value_head_size)
-            + attention.heads * attention.value_head_size * hidden_size,
+            attention.latent_up_matrices + attention.heads * attention.value_head_size * hidden_size,
             attention.attention_matrices + attention.qkv_bias_parameters,
         )
         + attention.attention_sinks * attention.heads,

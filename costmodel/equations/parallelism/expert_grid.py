@@ -34,8 +34,16 @@ class ExpertGrid(Chapter):
         "share of layers with experts, among the layers of a full stage",
         approximate="dense first layers lie in the first stage and lighten it alone; the pipeline's idle time counts them as others",
     )
+    dense_ffn_size = equation(
+        count, (1 - expert_share) * model.ffn_size, "features of dense feed-forwards in the average layer"
+    )
+    shared_mean_size = equation(
+        count,
+        expert_share * model.shared_experts * model.shared_ffn_size,
+        "features of shared experts in the average layer",
+    )
     mean_ffn_size = equation(
         count,
-        (1 - expert_share) * model.ffn_size + expert_share * model.shared_experts * model.shared_ffn_size,
+        dense_ffn_size + shared_mean_size,
         "features of the feed-forwards that tensor-parallel ranks split, dense or of shared experts, in the average layer",
     )

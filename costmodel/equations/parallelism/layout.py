@@ -1,6 +1,6 @@
 """What a layout is, and what it makes of a model on one rank: tokens, weights, layers of a stage."""
 
-from costmodel.equations.axes import CONTEXT, MICRO_BATCH, RECOMPUTE, RESHARD, SCHEDULE, SEQUENCE, SHARDING, STAGE
+from costmodel.equations.axes import CONTEXT, MICRO_BATCH, RESHARD, SCHEDULE, SEQUENCE, SHARDING, STAGE
 from costmodel.equations.parallelism.expert_grid import ExpertGrid
 from costmodel.equations.parallelism.multi_token_weights import ModuleWeights
 from costmodel.equations.parallelism.schedules import FOLDED, SCHEDULES, TWO_WAY, by_schedule
@@ -83,7 +83,7 @@ class Balance(Chapter):
 
 
 class Layout(Chapter):
-    """Degrees of parallelism, micro-batch, schedule, sharding and recomputation, and the model on a rank under them."""
+    """Degrees of parallelism, micro-batch, schedule, sharding, and the model on a rank under them."""
 
     grid = part(ExpertGrid, shared=True)
     tp, cp, pp, dp, ep, etp = grid.tp, grid.cp, grid.pp, grid.dp, grid.ep, grid.etp
@@ -104,8 +104,6 @@ class Layout(Chapter):
         owner="layout",
     )
     reshard = choice(RESHARD, "after what FSDP gives up the weights that it gathered", SHARDING)
-    recompute = choice(RECOMPUTE.labels, "what of the forward pass is run again", RECOMPUTE)
-    recompute_every = given(count, "layers of which one is recomputed so", RECOMPUTE, owner="layout")
     sequence_parallel = choice(SEQUENCE.labels, "Megatron sequence parallelism", SEQUENCE)
     cp_type = choice(CONTEXT.labels, "how context-parallel ranks attend to all tokens", CONTEXT)
 

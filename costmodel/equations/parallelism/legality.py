@@ -1,12 +1,15 @@
 """The rules that a layout must keep, each an equation that is 1 where the rule holds."""
 
+from costmodel.equations.axes import EXPERT_OVERLAP
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.offloaded import Offloaded
 from costmodel.equations.parallelism.pipeline import Groups
+from costmodel.equations.parallelism.recomputation import Recomputation
 from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED, TWO_WAY, by_schedule
 from costmodel.symbolic import (
     Chapter,
     both,
+    choice,
     choose,
     count,
     divides,
@@ -31,8 +34,35 @@ class Legality(Chapter):
     m, v = layout.micro_batches, layout.virtual_stages
     groups = part(Groups, shared=True, pp=pp, micro_batches=m)
     away = part(Offloaded, shared=True)
+    again = part(Recomputation, shared=True)
+    ep_overlap = choice(EXPERT_OVERLAP, "what the exchanges of experts hide behind")
     orthogonalisation_steps = given(count, "Newton-Schulz steps of the optimizer, 0 for most", owner="assumption")
 
+    rule_recompute = equation(
+        count,
+        select(
+            again.whole_blocks + again.recomputed_mla_up_proj > 0,
+            holds(
+                both(
+                    either(again.recomputed_mla_up_proj <= 0, layout.kv_rank > 0),
+                    either(again.recomputed_mlp <= 0, layout.dense_layers > 0),
+                    either(again.recomputed_moe <= 0, layout.experts > 0),
+                    either(
+                        again.recomputed_shared_experts <= 0,
+                        both(
+                            layout.experts > 0,
+                            layout.shared_experts > 0,
+                            choose(ep_overlap, {"none": 1, "shared": 0, "micro-batch": 1}) > 0,
+                        ),
+                    ),
+                )
+            ),
+            1,
+        ),
+        "what is run again is there: mla_up_proj in latent attention, mlp in a layer without experts, moe in one with them, "
+        "shared_experts where there are some and ep_overlap is not shared",
+        source="Megatron-core: the checks of --recompute-modules",
+    )
     rule_heads = equation(count, holds(divides(tp, heads)), "tp divides the query heads")
     rule_kv_heads = equation(
         count,
@@ -248,6 +278,7 @@ class Legality(Chapter):
     legal = equation(
         count,
         smallest(
+            rule_recompute,
             rule_heads,
             rule_kv_heads,
             rule_ffn,

@@ -20,7 +20,7 @@ from costmodel.equations.axes import PART
 from costmodel.equations.kernels.layer import LayerCompute
 from costmodel.equations.kernels.matmul import WeightMatmuls
 from costmodel.equations.parallelism.layout import Layout
-from costmodel.equations.parallelism.repeated import Repeated
+from costmodel.equations.parallelism.recomputation import Recomputation
 from costmodel.symbolic import Chapter, choose, count, equation, given, part, row, seconds, select, smallest, total
 
 
@@ -33,7 +33,7 @@ class MultiToken(Chapter):
 
     layer = part(LayerCompute, shared=True)
     layout = part(Layout, shared=True)
-    again = part(Repeated, shared=True)
+    again = part(Recomputation, shared=True)
     tp, modules = layout.tp, layout.multi_token_modules
     tp_all_gather = given(seconds, "of a micro-batch's hidden states over the tensor-parallel ranks")
     tp_reduce_scatter = given(seconds, "of a micro-batch's hidden states over the tensor-parallel ranks")
@@ -105,16 +105,16 @@ class MultiToken(Chapter):
         seconds, joining_norms_forward + joining_norms_backward, "norms of a module beside its layer, both ways"
     )
     joining_rerun = equation(
-        seconds, again.repeated_tp * (joining_product_forward + joining_norms_forward), "of these, run again"
+        seconds, again.repeated_layer * (joining_product_forward + joining_norms_forward), "of these, run again"
     )
     joining_exposed = equation(
         seconds,
-        (1 + again.repeated_tp) * joining_exposed_forward + joining_exposed_backward,
+        (1 + again.repeated_layer) * joining_exposed_forward + joining_exposed_backward,
         "traffic of the projection that shows, both ways",
     )
     joining_traffic = equation(
         seconds,
-        (1 + again.repeated_tp) * joining_traffic_forward + joining_traffic_backward,
+        (1 + again.repeated_layer) * joining_traffic_forward + joining_traffic_backward,
         "traffic of the projection, hidden or not, both ways",
     )
 

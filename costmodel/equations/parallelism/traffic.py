@@ -29,6 +29,10 @@ class Traffic(Chapter):
     embedding_gathers = given(count, "gathers of the embedding")
     served = given(count, "micro-batches that one gather and one scatter serve")
     repeated_tp = given(count, "times that recomputation repeats the tensor-parallel communication of a forward pass")
+    repeated_layer = given(
+        count, "times that it runs a whole layer again, with what joins tokens in a module before it"
+    )
+    repeated_ep = given(count, "times that it repeats the exchanges of experts")
     repeated_cp = given(count, "times that it repeats the context-parallel communication")
     sequence_split = given(count, "ranks that share what lies between the products")
     hidden_state_bytes = given(bytes_, "the hidden states of a micro-batch on a rank (H)")
@@ -83,7 +87,7 @@ class Traffic(Chapter):
     sent_tp = equation(
         bytes_,
         layer_passes * ((1 + repeated_tp) * tp_forward + tp_backward)
-        + module_passes * ((1 + repeated_tp) * joining_forward + joining_backward),
+        + module_passes * ((1 + repeated_layer) * joining_forward + joining_backward),
         "of tensor parallelism in a step",
     )
 
@@ -140,7 +144,7 @@ class Traffic(Chapter):
     )
     sent_ep = equation(
         bytes_,
-        layer_passes * expert_share * ((1 + repeated_tp) * ep_forward + ep_backward),
+        layer_passes * expert_share * ((1 + repeated_ep) * ep_forward + ep_backward),
         "of expert parallelism in a step",
     )
 

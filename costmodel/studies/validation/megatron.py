@@ -13,6 +13,7 @@ from costmodel.errors import InputError
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
 from costmodel.search.layout import Layout, parse_layout
+from costmodel.search.recomputation import recomputation
 from costmodel.search.workload import Workload
 from costmodel.studies.intervals import of_memory
 from costmodel.studies.question import ask
@@ -64,6 +65,8 @@ COLUMNS = {
     **megatron_experts.COLUMNS,
     "recomputation": "recompute-granularity",
     "recomputed_modules": "recompute-modules",
+    "recompute_method": "recompute-method",
+    "recompute_layers": "recompute-num-layers",
     "attention_dropout": "attention-dropout",
     "hidden_dropout": "hidden-dropout",
     "implementation": "transformer-impl",
@@ -254,18 +257,20 @@ def _layout(row: Row, chips: int, micro: int) -> Layout:
     context = f" cp={cp}" if cp > 1 else ""
     return parse_layout(
         f"tp={tp}{context}{megatron_experts.words(row, tp)} pp={pp} dp={dp} v={max(1, chunks)} mbs={micro} zero={int(sharded)} "
-        f"sp={int(_yes(row, 'sequence_parallel') and tp > 1)} recompute={_recompute(row)}",
+        f"sp={int(_yes(row, 'sequence_parallel') and tp > 1)} recompute={recomputed_by(row)}",
         chips,
     )
 
 
-def _recompute(row: Row) -> str:
+def recomputed_by(row: Row) -> str:
+    """What the options of a test run again, as `recompute` in a layout. Raises InputError for what Megatron-core does not have."""
     kind = row.text("recomputation")
+    if kind == "full" and row.text("recompute_method"):
+        return str(recomputation(f"full-{row.text('recompute_method')}-{row.whole('recompute_layers') or 1}"))
     if kind in {"", "full"}:
         return kind or "none"
-    if row.text("recomputed_modules"):
-        raise UnreadError(f"recomputation of {row.text('recomputed_modules')[:40]}")
-    return "attention"
+    named = row.text("recomputed_modules").strip("[]").split()
+    return str(recomputation("+".join(named))) if named else "attention"
 
 
 def _model(row: Row) -> Model:

@@ -15,9 +15,10 @@ from costmodel.errors import InputError
 from costmodel.generated import published_math
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
-from costmodel.search.layout import RECOMPUTE, Layout, parse_layout
+from costmodel.search.layout import Layout, parse_layout
 from costmodel.search.placing import written_out
 from costmodel.search.precision import ALIASES, HALF, PRECISIONS
+from costmodel.search.recomputation import recomputation
 from costmodel.search.workload import Workload
 from costmodel.studies.question import ask
 from costmodel.studies.validation import assumed
@@ -248,9 +249,10 @@ def _recompute(run: PublishedRun, taken: list[str]) -> str:
             stated = "selective" if _is_torchtitan(run) else "attention"
     if not stated:
         return "selective" if _is_torchtitan(run) else "none"
-    if stated.partition("/")[0] not in RECOMPUTE:
-        raise UnreadError(f"recomputation of {stated}")
-    return stated
+    try:
+        return str(recomputation(stated))
+    except InputError:
+        raise UnreadError(f"recomputation of {stated}") from None
 
 
 def _is_torchtitan(run: PublishedRun) -> bool:

@@ -183,7 +183,7 @@ def _theirs(row: Row) -> PublishedRun:
         if re.search(r"^hsdp.*in node", row.text("sharding"))
         else 0,
         precision=words.word("precision", words.PRECISION, row.text("precision")),
-        recompute=words.word("recompute", words.RECOMPUTE, row.text("recompute")),
+        recompute=words.recompute(row.text("recompute")),
         attention=words.word("attention_kernel", words.ATTENTION, row.text("attention_kernel")),
         schedule=words.word("overlap", words.SCHEDULE, row.text("overlap")),
         traits=found,

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from costmodel.search.recomputation import MODULES, recomputation
 from costmodel.studies.validation.rows import UnreadError
 
 UNSTATED = ""
@@ -29,6 +30,9 @@ class Rule(NamedTuple):
         return re.search(self.pattern, text, re.IGNORECASE) is not None
 
 
+NAMED = "modules"
+"""A word for the modules that a text names."""
+
 RECOMPUTE = (
     Rule(r"^$|^unstated|^see |^none set", UNSTATED, "a recipe that sets none may inherit one"),
     Rule(r"^none", "none"),
@@ -41,14 +45,14 @@ RECOMPUTE = (
         "MaxText's policy: the first products of the feed-forward are run again, not quite ours",
     ),
     Rule(r"^selective \[\]$", "none", "an empty list of modules"),
-    Rule(r"^selective.*\bmoe\b", "experts", "the expert layers are run again"),
-    Rule(r"^selective.*\bmlp\b.*core_attn", "mlp attention"),
-    Rule(r"^selective.*\bmlp\b", "mlp", "the whole feed-forward is run again"),
-    Rule(r"^selective.*layernorm.*moe_act|^selective.*moe_act.*layernorm", "light"),
-    Rule(r"^selective.*moe_act", "mlp-product"),
-    Rule(r"^selective.*mla", "latent-up", "the up-projections of latent attention are run again"),
-    Rule(r"^selective.*(layernorm|rmsnorm)", "norms"),
-    Rule(r"^selective.*(core_attn|attention core)", "attention"),
+    Rule(rf"^selective.*\b({'|'.join(MODULES)})\b", NAMED, "the modules of Megatron-core that it names"),
+    Rule(
+        r"^selective.*rmsnorm.*mla",
+        "layernorm+mla_up_proj",
+        "norms and up-projections of latent attention are run again",
+    ),
+    Rule(r"^selective.*rmsnorm", "norms"),
+    Rule(r"^selective.*attention core", "attention"),
     Rule(r"^selective.*\b(per[- ])?op\b", "selective", "torchtitan's per-operation checkpointing"),
     Rule(
         r"^selective( \((config default|set in).*)?$",
@@ -63,7 +67,7 @@ RECOMPUTE = (
     Rule(r"^other: qkv_proj_offloaded", "selective", "queries, keys and values are offloaded, the rest run again"),
     Rule(r"^other: custom .*decoder_layer_input", "full", "little but the input of the layer is kept"),
 )
-"""What of the forward pass is run again: a word of --layout, or one that no layout has yet."""
+"""What of the forward pass is run again: a word of --layout, or that a table says what is meant."""
 
 SHARDING = (
     Rule(r"^$|^unstated|^fsdp/hsdp$", UNSTATED),
@@ -196,6 +200,14 @@ def word(field: str, rules: Sequence[Rule], text: str) -> str:
                 break
             return rule.word
     raise UnreadError(f"{field} {plain[:60]!r} is not understood")
+
+
+def recompute(text: str) -> str:
+    """What a text says is run again, as `recompute` in a layout; raises as `word` does, and for modules that contain each other."""
+    said = word("recompute", RECOMPUTE, text)
+    if said != NAMED:
+        return said
+    return str(recomputation("+".join(module for module in MODULES if re.search(rf"\b{module}\b", text))))
 
 
 def traits(cells: Mapping[str, str]) -> frozenset[str]:

@@ -116,3 +116,16 @@ def test_gradients_of_experts_are_reduced_among_their_own_copies():
     experts = 32 * 8 * 3 * 4096 * 14336
     assert most == pytest.approx(2 * 63 / 64 * 46.7e9 * 2, rel=1e-2)
     assert most - few == pytest.approx(2 * 2 * (63 / 64 * experts - 7 / 8 * experts / 8))
+
+
+def test_modules_that_are_run_again_send_again():
+    """A layer of experts its rows, there and back; a feed-forward one block of two; attention alone its keys and values."""
+    experts = "tp=2 pp=1 dp=512 ep=64"
+    none, again = (
+        sent("sent_ep", f"{experts} recompute={mode}", "deepseek-v3", "h800-cluster:1024", length=4096, batch=512)
+        for mode in ("none", "moe")
+    )
+    forward = sent("ep_forward", experts, "deepseek-v3", "h800-cluster:1024", length=4096, batch=512)
+    assert again - none == pytest.approx(58 * forward, rel=1e-9)
+    none, mlp, full = (sent("sent_tp", f"tp=4 recompute={mode}") for mode in ("none", "mlp", "full"))
+    assert mlp - none == pytest.approx((full - none) / 2, rel=1e-9)

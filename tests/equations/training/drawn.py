@@ -11,12 +11,16 @@ from costmodel.catalog.entries import Experts, Model
 from costmodel.catalog.resolve import resolve_model
 from costmodel.runtime import call
 from costmodel.search.evaluate import inputs, math_module
-from costmodel.search.layout import CONTEXTS, RECOMPUTE, Layout, default_placement, parse_layout
+from costmodel.search.layout import CONTEXTS, Layout, default_placement, parse_layout
+from costmodel.search.recomputation import RECOMPUTE
 from costmodel.search.workload import Workload
 from costmodel.topology.machine import parse_machine
 
 CATALOG = Catalog.open()
 CATALOG.assumptions = cache(CATALOG.assumptions)  # the same constants for thousands of examples
+
+NAMED = ("core_attn+mlp", "layernorm+moe_act+mlp/2", "full-uniform-2")
+"""Modules and a method besides the words, which run the same again however a stage is cut into chunks."""
 
 SWITCHED = ("dgx-h100:8", "dgx-h100:24", "dgx-a100:64", "meta-roce-24k:512", "gb200-nvl72:144", "mi300x-cluster:32")
 TORI = ("tpu-v5e:4x4", "tpu-v5p:4x4x4", "tpu-v6e:16x16")
@@ -146,7 +150,7 @@ def cases(
         micro_batch_size=size,
         zero=draw(st.integers(0, 3)) if dp * cp > 1 else 0,
         sequence_parallel=tp > 1 and draw(st.booleans()),
-        recompute=draw(st.sampled_from(RECOMPUTE)),
+        recompute=draw(st.sampled_from((*RECOMPUTE, *NAMED))),
         schedule="interleaved" if chunks > 1 else "1f1b",
         placement=default_placement(cp),
         cp=cp,

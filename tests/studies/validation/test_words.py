@@ -28,11 +28,11 @@ from costmodel.studies.validation import words
                 "selective": "selective-default",
                 "selective (config default)": "selective-default",
                 "selective (attention core)": "attention",
-                'selective ["layernorm", "moe_act"]': "light",
-                'selective ["moe_act"]': "mlp-product",
+                'selective ["layernorm", "moe_act"]': words.NAMED,
+                'selective ["moe_act"]': words.NAMED,
                 "selective []": "none",
                 "selective (maxtext minimal: matmul outputs kept)": "light",
-                "selective (RMSNorm, MLA up-projections)": "latent-up",
+                "selective (RMSNorm, MLA up-projections)": "layernorm+mla_up_proj",
                 "other: custom offload[decoder_layer_input]": "full",
                 "other: custom device[decoder_layer_input,context,query_proj,key_proj,value_proj]": "selective",
             },
@@ -103,6 +103,32 @@ from costmodel.studies.validation import words
 )
 def test_what_is_said(rules, said):
     assert {text: words.word("field", rules, text) for text in said} == said
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('selective ["layernorm", "moe_act"]', "light"),
+        ('selective ["moe_act", "layernorm"]', "light"),
+        ('selective ["moe_act"]', "mlp-product"),
+        ('selective ["mla_up_proj"]', "mla_up_proj"),
+        ("selective (mla_up_proj, mlp)", "mla_up_proj+mlp"),
+        ("selective (moe, layernorm)", "layernorm+moe"),
+        ("selective (mlp, core_attn)", "core_attn+mlp"),
+        ("selective (core_attn)", "attention"),
+        ("selective (RMSNorm, MLA up-projections)", "layernorm+mla_up_proj"),
+        ("selective (attention core)", "attention"),
+        ("full", "full"),
+        ("", ""),
+    ],
+)
+def test_modules_that_are_named_are_what_is_run_again(text, said):
+    assert words.recompute(text) == said
+
+
+def test_modules_within_each_other_are_not_read():
+    with pytest.raises(InputError, match="moe_act is a part of moe"):
+        words.recompute('selective ["moe", "moe_act"]')
 
 
 @pytest.mark.parametrize(
