@@ -7,11 +7,12 @@ from costmodel.equations.axes import RECOMPUTE, STAGE
 from costmodel.equations.host_memory import HostMemory
 from costmodel.equations.kernels.elementwise import OptimizerTraffic
 from costmodel.equations.kernels.layer import LayerCompute
+from costmodel.equations.parallelism.balance import Balance
 from costmodel.equations.parallelism.contention import TakenLinks
 from costmodel.equations.parallelism.context import ContextParallel
 from costmodel.equations.parallelism.data import FullySharded, GradientSync, ShardedTables
 from costmodel.equations.parallelism.experts import ExpertParallel
-from costmodel.equations.parallelism.layout import Balance, Layout
+from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.legality import Legality
 from costmodel.equations.parallelism.offload import HostRates
 from costmodel.equations.parallelism.offloaded import HostTraffic
@@ -242,7 +243,7 @@ class Step(Chapter):
     )
     slowest_stage = equation(seconds, largest(full_stage_time, head_stage_time), "a micro-batch on the slowest stage")
     all_stages = equation(seconds, layout.layers * layer_time + last_work, "a micro-batch on all stages together")
-    plain = part(Balance, virtual_stages=1, folded=0)  # as 1F1B and GPipe have it, whatever a row's chunks
+    plain = part(Balance, virtual_stages=1, folded=0, two_way=0)  # as 1F1B and GPipe have it, whatever a row's chunks
     pipeline = part(
         Pipeline,
         pp=pp,
@@ -260,6 +261,14 @@ class Step(Chapter):
         middle_backward=plain.layers_of_middle * layer_backward,
         last_forward=plain.layers_of_last * layer_forward + layer.loss_forward,
         last_backward=plain.layers_of_last * layer_backward + layer.loss_compute - layer.loss_forward,
+        first_chunk=layout.first_chunk,
+        chunk_of_first=layout.chunk_of_first,
+        chunk_of_middle=layout.chunk_of_middle,
+        chunk_of_last=layout.chunk_of_last,
+        last_chunk=layout.last_chunk,
+        head_forward=layer.loss_forward,
+        head_input_gradient=layer.loss_compute - layer.loss_forward - layer.loss_weight_gradient,
+        head_weight_gradient=layer.loss_weight_gradient,
     )
     sync = part(
         GradientSync,
