@@ -230,7 +230,7 @@ def labels() -> str:
     from costmodel.equations.collectives.rates import Rates
     from costmodel.equations.evaluation import STEPS
     from costmodel.equations.kernels.streams import Stream
-    from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED
+    from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED, TWO_WAY
     from costmodel.equations.published import PrintedRate
 
     systems = [*(step.system for step in STEPS.values()), Rates.system, Stream.system, PrintedRate.system]
@@ -238,7 +238,7 @@ def labels() -> str:
     rows = {axis.name: axis.labels for axis in PRODUCT_AXES if axis.labels}
     meaning = "The labels of choices, which enter the equations by their numbers, of the rows of axes, and of families of schedules."
     parts = [f'"""{NOTICE}\n\n{meaning}\n"""']
-    schedules = {"asynchronous": ASYNCHRONOUS, "chunked": CHUNKED, "folded": FOLDED}
+    schedules = {"asynchronous": ASYNCHRONOUS, "chunked": CHUNKED, "folded": FOLDED, "two_way": TWO_WAY}
     for name, table in {"CHOICES": choices, "ROWS": rows, "SCHEDULES": schedules}.items():
         parts.append(f"{name}: dict[str, tuple[str, ...]] = {pformat(table, width=120, sort_dicts=True)}")
     return "\n\n".join(parts) + "\n"

@@ -82,4 +82,5 @@ ROWS: dict[str, tuple[str, ...]] = {'context': ('ring', 'ring-contiguous', 'all-
 
 SCHEDULES: dict[str, tuple[str, ...]] = {'asynchronous': ('pipedream', 'pipedream-2bw'),
  'chunked': ('interleaved', 'breadth-first', 'interleaved-zb'),
- 'folded': ('zb-v', 'v-half', 'v-min', 'dualpipev')}
+ 'folded': ('zb-v', 'v-half', 'v-min', 'dualpipev'),
+ 'two_way': ('dualpipe', 'chimera')}
