@@ -2,7 +2,6 @@
 
 from fractions import Fraction
 from itertools import product
-from random import Random
 from statistics import median
 
 import pytest
@@ -76,15 +75,15 @@ def cases(schedule):
             ((Fraction(1), Fraction(1)), (Fraction(13, 10), Fraction(4, 5))),
         )
     ]
-    return Random(0).sample(every, 150)
+    return every[::11]  # a prime that none of the sizes has: each value of each column comes up
 
 
 MOST = {
-    "interleaved": (0, 0.0017, 0.0393),
+    "interleaved": (0, 0, 0.053),
     "breadth-first": (0, 0, 0),
-    "zb-h1": (0, 0, 0.011),
+    "zb-h1": (0, 0, 0.0074),
     "zb-h2": (0, 0, 0),
-    "interleaved-zb": (0, 0.0271, 0.0553),
+    "interleaved-zb": (0, 0.0191, 0.0541),
 }
 """By what share of a step the form is low: the median, nine in ten, and the worst, at most."""
 
@@ -118,6 +117,8 @@ def test_never_high_and_no_less_than_the_slowest_rank_takes(schedule, data):
     v = data.draw(st.integers(2, 4)) if schedule in CHUNKED else 1
     group = p + data.draw(st.integers(0, 2)) if schedule in {"interleaved", "interleaved-zb"} else 0
     m = groups * (group or p) + (p if schedule == "zb-h2" else 0)
+    if group > p and data.draw(st.booleans()):
+        m += p  # a last group that is smaller
     first, middle, last = (Fraction(data.draw(st.integers(0, 6))) for _ in range(3))
     spare = data.draw(st.integers(0, 1)) if min(first, last) > 0 else 0
     chunks = (
