@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 from costmodel.catalog.entries import Chip, Cluster, Kernels, Link, Number
@@ -101,6 +102,7 @@ class Catalog:
         self.shipped_hardware, self.shipped_models, self.extra = shipped_hardware, shipped_models, extra
         self._entries: dict[tuple[str, Path], Chip | Link | Cluster] = {}
         self._kernels: dict[Path, Kernels] = {}
+        self._sets: dict[tuple[str, str], Mapping[str, Number]] = {}
 
     @classmethod
     def open(cls, extra: Path | None = None) -> Catalog:
@@ -127,7 +129,17 @@ class Catalog:
         """The chip of that name or alias. Raises InputError when there is none, CatalogError when its file is bad."""
         from costmodel.catalog.chips import chip
 
-        return self._entry("chips", name, chip)
+        try:
+            return self._entry("chips", name, chip)
+        except CatalogError:
+            raise
+        except InputError:
+            machine, clusters = name.strip().partition(":")[0], self.shelf("clusters")
+            if machine.lower() in {*clusters.names(), *clusters.aliases()}:
+                raise InputError(
+                    f"{name!r} is a cluster, not a chip: its chip is {self.cluster(machine).chip}"
+                ) from None
+            raise
 
     def link(self, name: str) -> Link:
         """The link of that name or alias; raises as `chip` does."""
@@ -168,6 +180,12 @@ class Catalog:
         return self._constants("recipes", "recipe", name)
 
     def _constants(self, kind: str, said: str, name: str) -> Mapping[str, Number]:
+        """Read once: an answer about many layouts asks for the same sets thousands of times."""
+        if (kind, name) not in self._sets:
+            self._sets[kind, name] = MappingProxyType(self._read_constants(kind, said, name))
+        return self._sets[kind, name]
+
+    def _read_constants(self, kind: str, said: str, name: str) -> dict[str, Number]:
         constants: dict[str, Number] = {}
         paths = [folder / f"{name}.yaml" for folder in reversed(self.shelf(kind).folders)]
         present = [path for path in paths if _NAME.fullmatch(name) and path.is_file()]

@@ -278,6 +278,7 @@ class Model:
     embedding_norm: bool = False  # a norm between the embedding and the first layer
     attention_gate: bool = False  # the attention's output is gated by a projection of its own size
     attention_sinks: bool = False  # each head has one learned logit beside the keys
+    multi_token_prediction_layers: int = 0  # modules that predict further tokens, which the model was published with
     not_modelled: tuple[str, ...] = ()
     not_counted: tuple[str, ...] = ()
     published_parameters: Number | None = None

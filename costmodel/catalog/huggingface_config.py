@@ -15,6 +15,8 @@ from costmodel.errors import CatalogError
 LARGEST_FILE = 4 * 2**20
 LONGEST_NUMBER = 40
 MISSING = object()
+FURTHER_TOKENS = "num_nextn_predict_layers"
+"""Modules that predict further tokens; a model without the field has none."""
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -143,6 +145,7 @@ def model_of(config: Config, family: str, **fields: Any) -> Model:
     """The model of the fields, gated and with RMS norms unless they say otherwise."""
     path = Path(config.file)
     known_as = path.resolve().parent.name if path.name == "config.json" else path.stem
+    further = 0 if config.data.get(FURTHER_TOKENS) is None else config.count("layers", FURTHER_TOKENS, low=0)
     taken = ", ".join(f"{key} {value!r}" for key, value in config.defaulted.items())
     usual: dict[str, Any] = {
         "aliases": (),
@@ -154,7 +157,10 @@ def model_of(config: Config, family: str, **fields: Any) -> Model:
         "ffn_bias": False,
         "qk_norm": "none",
         "positions": 0,
+        "multi_token_prediction_layers": further,
     }
+    if further:
+        fields["not_counted"] = (*fields.get("not_counted", ()), "multi-token-prediction")
     return Model(
         name=re.sub(r"[^a-z0-9.]+", "-", known_as.lower()).strip("-.") or "config",
         family=family,

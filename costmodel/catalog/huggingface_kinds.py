@@ -162,7 +162,6 @@ def _deepseek(config: Config, family: str, router_bias: bool) -> Model:
         groups=groups,
         groups_per_token=min(limited, groups),
     )
-    further = config.count("layers", "num_nextn_predict_layers", default=0, low=0)
     return model_of(
         config,
         family,
@@ -177,7 +176,6 @@ def _deepseek(config: Config, family: str, router_bias: bool) -> Model:
         tied_embeddings=config.flag("tie_word_embeddings", False),
         latent_attention=latent,
         experts=experts,
-        not_counted=("multi-token-prediction",) if further else (),
     )
 
 

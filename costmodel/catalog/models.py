@@ -48,6 +48,7 @@ OPTIONAL = (
     "latent_attention",
     "experts",
     "recurrent",
+    "multi_token_prediction_layers",
     "extra_parameters",
     "not_modelled",
     "not_counted",
@@ -74,7 +75,7 @@ def model(block: Block) -> Model:
     """The model that a file describes; raises CatalogError where the file breaks a rule.
 
     What an absent key means: two norms a layer and a final one, no biases, no norm of queries and keys, no learned
-    positions, no window, no experts, grouped attention in every layer.
+    positions, no window, no experts, grouped attention in every layer, no modules that predict further tokens.
     """
     block.keys_are(REQUIRED, OPTIONAL)
     confidence = block.choice("confidence", CONFIDENCE)
@@ -112,6 +113,7 @@ def model(block: Block) -> Model:
         latent_attention=_latent_attention(block.block("latent_attention")) if "latent_attention" in block else None,
         experts=_experts(block.block("experts")) if "experts" in block else None,
         recurrent=_recurrent(block.block("recurrent")) if "recurrent" in block else None,
+        multi_token_prediction_layers=block.integer("multi_token_prediction_layers", 1, LARGEST["layers"], 0),
         extra_parameters=block.integer("extra_parameters", 0, LARGEST["parameters"], 0),
         not_modelled=block.texts("not_modelled", ()),
         not_counted=block.texts("not_counted", ()),

@@ -12,6 +12,7 @@ from costmodel.catalog.sizes import standard_model
 from costmodel.errors import CatalogError, InputError, nearest
 
 _SIZE = re.compile(r"[-+]?(nan|inf|infinity|\.?\d[\d._,]{0,30}(e[-+]?\d{1,9})?)\s*[a-z]{0,4}", re.IGNORECASE)
+_LAYOUT_WORD = re.compile(r"[a-z_0-9]{1,16}=\S{0,64}")
 _ID = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}", re.ASCII)
 
 
@@ -40,6 +41,9 @@ def resolve_model(name: str, catalog: Catalog | Path | None = None) -> Model:
     except InputError as error:
         if _holds_config(wanted):
             return _from_path(wanted, shelf)
+        if _LAYOUT_WORD.fullmatch(wanted):
+            message = f"{wanted!r} is no model but a word of a layout: all of these go into one pair of quotes"
+            raise InputError(message) from None
         raise InputError(f"{error} (or give a size such as 70B, or the path of a config.json)") from None
     return read_model(opened, path)
 

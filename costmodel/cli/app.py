@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from costmodel.cli import elsewhere
 from costmodel.errors import InputError
 from costmodel.version import __version__
 
@@ -30,6 +31,9 @@ class Group(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that `args` starts with; raises InputError for a name that is none."""
         if not ctx.resilient_parsing and not args[0].startswith("-") and args[0] not in self.commands:
+            meant = elsewhere.command(args[0], self.commands)
+            if meant:
+                raise InputError(f"unknown command {args[0]!r}: did you mean {meant}?")
             raise InputError.unknown("command", args[0], self.commands)
         return super().resolve_command(ctx, args)
 

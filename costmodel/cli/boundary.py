@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import typer
 
-from costmodel.cli import INTERRUPTED
+from costmodel.cli import INTERRUPTED, elsewhere
 from costmodel.cli.app import build
 from costmodel.errors import CostmodelError
 from costmodel.report.write import silence_standard_output
@@ -51,9 +51,12 @@ def usage_sentence(error: typer.TyperException) -> str:
     message = _LONG_WORD.sub(r"\1...", error.format_message().rstrip("."))
     if message == "Missing command":
         return f"{where} needs a command: {', '.join(commands)}"
-    near = getattr(error, "possibilities", None)
+    name = getattr(error, "option_name", "")
+    params = getattr(getattr(context, "command", None), "params", ())
+    meant = elsewhere.option(name, {spelt for param in params for spelt in param.opts}) if name else ""
+    near = [meant] if meant else getattr(error, "possibilities", None)
     if near:
-        return f"no such option {getattr(error, 'option_name', '')}: did you mean {' or '.join(sorted(near))}?"
+        return f"no such option {name}: did you mean {' or '.join(sorted(near))}?"
     return f"{message[:1].lower()}{message[1:]}; see {where} --help"
 
 

@@ -13,13 +13,18 @@ from costmodel.report import Answer
 app = new_app("models", "The models that are known, and what one is made of.")
 
 
-@app.command("list", epilog=examples("models list", "models list --format csv -o models.csv"))
+@app.command("list", epilog=examples("models list", "models list llama", "models list --format csv -o models.csv"))
 @answering
-def list_all(catalog: Catalog) -> Answer:
+def list_all(
+    catalog: Catalog,
+    named: Annotated[
+        str, typer.Argument(metavar="[TEXT]", show_default=False, help="Those with this in their name; default: all.")
+    ] = "",
+) -> Answer:
     """Every model of the catalog with its parameter counts."""
     from costmodel.studies.models import list_models
 
-    return list_models(catalog)
+    return list_models(catalog, named=named)
 
 
 @app.command(epilog=examples("models show llama-3.1-405b", "models show 30B", "models show llama-3-70b --format json"))

@@ -63,7 +63,9 @@ Slices = Annotated[
 ]
 SequenceLength = Annotated[
     str | None,
-    typer.Option("--seq", metavar="TOKENS", help="Tokens of a sequence; default 8192, or the model's longest."),
+    typer.Option(
+        "--seq", metavar="TOKENS", help="Tokens of a sequence (8192 or 8Ki); default 8192, or the model's longest."
+    ),
 ]
 Batch = Annotated[
     str | None,
@@ -193,5 +195,16 @@ DocumentLength = Annotated[
 LossChunks = Annotated[
     int,
     count("--loss-chunks", "COUNT", "Pieces of a micro-batch in which head and loss are computed, for less memory."),
+]
+MultiToken = Annotated[
+    int,
+    typer.Option(
+        "--mtp",
+        "--multi-token-prediction",
+        parser=whole("--mtp", 0),
+        metavar="MODULES",
+        help="Modules that predict further tokens (MTP) and are trained: each a decoder layer, a projection and a loss of its own, on "
+        "the stage with the head; default: none, whatever the model was published with.",
+    ),
 ]
 MODEL = "A name (costmodel models list), a size such as 70B, or the path of a Hugging Face config.json."

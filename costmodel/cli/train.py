@@ -18,6 +18,7 @@ from costmodel.cli.options import (
     ExpertKernels,
     Launches,
     LossChunks,
+    MultiToken,
     On,
     Overlap,
     Recipe,
@@ -69,6 +70,7 @@ def train(
     routing: Routing = None,
     document_length: DocumentLength = None,
     loss_chunks: LossChunks = 1,
+    mtp: MultiToken = 0,
     stages: Annotated[
         bool, typer.Option("--stages", help="Show what each pipeline stage holds in each phase of a step.")
     ] = False,
@@ -98,6 +100,7 @@ def train(
         routing=routing,
         document_length=document_length,
         loss_chunks=loss_chunks,
+        multi_token_prediction=mtp,
         stages=stages,
         measured=measured,
         catalog=catalog,

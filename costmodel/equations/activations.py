@@ -1,5 +1,6 @@
 """What a decoder layer keeps of its forward pass for its backward pass, by what is run again."""
 
+from costmodel.equations.axes import RECOMPUTE
 from costmodel.equations.parallelism.context import ContextPayloads
 from costmodel.equations.parallelism.experts import KeptExperts
 from costmodel.equations.parallelism.layout import Layout
@@ -140,6 +141,13 @@ class KeptActivations(Chapter):
         bytes_,
         recomputed_kept + (1 - 1 / layout.recompute_every) * (whole_layer - recomputed_kept),
         "kept by the average layer",
+    )
+    kept_joining = equation(
+        bytes_,
+        choose(layout.recompute, dict.fromkeys(RECOMPUTE.labels, 4) | {"full": 1}) * layer_input,
+        "beside its layer by a module that predicts a further token: inputs of two norms and of the projection, 4 H a token; "
+        "its other input, where all is run again",
+        source="Megatron-core: MultiTokenPredictionLayer, checkpointed as a whole with full recomputation",
     )
     embedding_kept = equation(
         bytes_,

@@ -105,7 +105,7 @@ class Economics(Chapter):
     energy = equation(joules, chip_time * drawn_power, "of the run")
 
     # With failures
-    parameters = given(count, "weights of the model", owner="model")
+    parameters = given(count, "weights that are trained and stored")
     checkpoint_bytes_per_parameter = given(
         bytes_, "a weight in a checkpoint: as it is stored, and its optimizer states"
     )

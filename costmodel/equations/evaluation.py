@@ -28,11 +28,11 @@ SEARCHED = ("step_time", "allocated", "device_used", "legal")
 HOSTED = ("host_left",)
 """What it looks at besides where hosts keep something."""
 
-ALONE = {"offload": 0, "states_on_drives": 0}
-"""What holds where hosts keep nothing: a search that does not ask for it is spared their axis."""
+ALONE = {"offload": 0, "states_on_drives": 0, "multi_token_modules": 0}
+"""What holds where hosts keep nothing and no further tokens are predicted: a search that asks for neither is spared both."""
 
 WITH_HOSTS = "_with_hosts"
-"""Kinds of machine for searches in which hosts may keep something, whatever the model."""
+"""Kinds of machine for searches in which hosts may keep something or further tokens are predicted, whatever the model."""
 
 
 @cache
@@ -44,7 +44,7 @@ def step(kind: str) -> EquationSystem:
 
 @cache
 def searched_step(kind: str) -> EquationSystem:
-    """The same for a search: hosts keep nothing, but of the kinds `WITH_HOSTS`."""
+    """The same for a search: hosts keep nothing and no further token is predicted, but of the kinds `WITH_HOSTS`."""
     fabric, hosts, _ = kind.partition(WITH_HOSTS)
     return STEPS[fabric].system if hosts else step(kind).settled(ALONE)
 
@@ -65,6 +65,7 @@ _ANSWERS = frozenset(
         "step_time",
         "step_tokens",
         "tokens_per_second",
+        "trained_parameters",
         "model_flops",
         "hardware_flops",
         "chip_rate",

@@ -43,6 +43,11 @@ class Memory(Chapter):
     optimizer_bytes = given(bytes_, "optimizer states of a weight: master copy and moments", owner="assumption")
     step_extra_bytes = given(bytes_, "a weight, while the optimizer runs", owner="assumption")
     loss_bytes = given(bytes_, "a logit, while the loss is computed", owner="assumption")
+    kept_loss_bytes = given(
+        bytes_,
+        "a logit of a loss whose backward pass waits: what modules that predict further tokens keep",
+        owner="assumption",
+    )
     kept_messages = given(
         count, "messages of a pipeline kept with each micro-batch in flight, 0 for most", owner="assumption"
     )
@@ -124,9 +129,16 @@ class Memory(Chapter):
         * (layout.entry_layers - layout.exit_layers),
         "layers by which the first stage of a pipeline exceeds the last, on ranks that have both",
     )
+    modules_in_flight = equation(
+        count,
+        layout.stage_modules * flight.head_in_flight,
+        "modules that predict further tokens whose activations are kept, once a micro-batch",
+    )
     layers_in_flight = equation(
         count,
-        layout.stage_layers * flight.in_flight + entry_excess * (flight.in_flight * (1 + layout.folded) / 2 - 1),
+        layout.stage_layers * flight.in_flight
+        + entry_excess * (flight.in_flight * (1 + layout.folded) / 2 - 1)
+        + modules_in_flight,
         "layers whose activations are kept, once a micro-batch; of the last stage of a pipeline those of one micro-batch",
         source="an event simulator",
         approximate="exact of dualpipe, dualpipev and chimera, within one micro-batch of a stage of other folded schedules",
@@ -141,10 +153,19 @@ class Memory(Chapter):
         running
         * (
             layers_kept_here * activations.kept_layer
-            + layout.stage_layers * flight.waiting * (activations.whole_layer - activations.kept_layer)
+            + (layout.stage_layers + layout.stage_modules)
+            * flight.waiting
+            * (activations.whole_layer - activations.kept_layer)
+            + modules_in_flight * activations.kept_joining
             + layout.has_embedding * flight.in_flight * activations.embedding_kept
         ),
         "kept activations of all micro-batches in flight; what was run again stays until the gradient of the weights is done",
+    )
+    kept_losses = equation(
+        bytes_,
+        layout.multi_token_modules * select(loss_chunks > 1, 0, kept_loss_bytes),
+        "a logit of the next token, beside it: those of further tokens, unless losses are computed in pieces",
+        source="Megatron-core: process_mtp_loss runs before the loss of the next token, backward after it",
     )
     stage_logits = equation(
         bytes_,
@@ -153,9 +174,10 @@ class Memory(Chapter):
         * layout.tokens
         * (
             layout.vocabulary_on_rank * loss_bytes / loss_chunks
-            + 2 * layout.hidden_size * layout.element_size / layout.sequence_split
+            + layout.vocabulary_on_rank * kept_losses
+            + (1 + layout.multi_token_modules) * 2 * layout.hidden_size * layout.element_size / layout.sequence_split
         ),
-        "logits, softmax and their gradient; what the final norm read and wrote",
+        "logits, softmax and their gradient; what the final norms read and wrote",
         source="exact allocator readings of Megatron-LM's last stage",
     )
     keeps_stage = equation(
@@ -169,9 +191,10 @@ class Memory(Chapter):
             either(layout.weights_sharded > 0, away.weights_away > 0),
             layout.element_size
             * (
-                select(keeps_stage > 0, layout.stage_layers, 2) * (layout.layer_parameters + layout.layer_experts)
+                select(keeps_stage > 0, layout.stage_layers + layout.stage_modules, 2)
+                * (layout.layer_parameters + layout.layer_experts)
                 + layout.has_embedding * layout.embedding_on_rank
-                + layout.has_head * layout.head_on_rank
+                + layout.has_head * (layout.head_on_rank + layout.beside_head)
             ),
             0,
         ),
@@ -184,7 +207,7 @@ class Memory(Chapter):
             either(layout.gradients_sharded > 0, away.weights_away > 0),
             gradient_bytes
             * (layout.layer_parameters + layout.layer_experts)
-            * select(keeps_stage > 0, layout.stage_layers / layout.virtual_stages, 1),
+            * select(keeps_stage > 0, layout.stage_layers / layout.virtual_stages + layout.stage_modules, 1),
             0,
         ),
         "of one layer, before they are scattered, or of a chunk of a stage",

@@ -3,7 +3,7 @@
 The times of the collectives are inputs here; `training_on_switches` supplies them for groups of ranks on a machine.
 """
 
-from costmodel.equations.axes import RECOMPUTE, STAGE
+from costmodel.equations.axes import STAGE
 from costmodel.equations.host_memory import HostMemory
 from costmodel.equations.kernels.elementwise import OptimizerTraffic
 from costmodel.equations.kernels.layer import LayerCompute
@@ -11,17 +11,18 @@ from costmodel.equations.parallelism.balance import Balance
 from costmodel.equations.parallelism.contention import TakenLinks
 from costmodel.equations.parallelism.context import ContextParallel
 from costmodel.equations.parallelism.data import FullySharded, GradientSync, ShardedTables
-from costmodel.equations.parallelism.experts import ExpertParallel
+from costmodel.equations.parallelism.experts import ExpertParallel, RoutedTraffic
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.legality import Legality
+from costmodel.equations.parallelism.multi_token import MultiToken
 from costmodel.equations.parallelism.offload import HostRates
 from costmodel.equations.parallelism.offloaded import HostTraffic
 from costmodel.equations.parallelism.pipeline import Pipeline
+from costmodel.equations.parallelism.repeated import Repeated
 from costmodel.equations.parallelism.schedules import by_schedule
 from costmodel.equations.parallelism.tensor import TensorParallel
 from costmodel.symbolic import (
     Chapter,
-    choose,
     count,
     equation,
     given,
@@ -123,25 +124,18 @@ class Step(Chapter):
         backward_compute=layer.backward_compute,
         hidden_share=ep_hidden_share,
     )
-    ep_forward = equation(seconds, select(layout.experts > 0, experts.forward, 0), "exchanges of experts, forward")
-    ep_backward = equation(seconds, select(layout.experts > 0, experts.backward, 0), "the same, backward")
-    ep_exposed_forward = equation(
-        seconds, select(layout.experts > 0, experts.exposed_forward, 0), "exchanges of experts that show, forward"
+    shown = part(
+        RoutedTraffic,
+        shared=True,
+        forward=experts.forward,
+        backward=experts.backward,
+        exposed_forward=experts.exposed_forward,
+        exposed_backward=experts.exposed_backward,
     )
-    ep_exposed_backward = equation(
-        seconds, select(layout.experts > 0, experts.exposed_backward, 0), "the same, backward"
-    )
-    repeated_tp = equation(
-        count,
-        choose(layout.recompute, dict.fromkeys(RECOMPUTE.labels, 0) | {"full": 1}) / layout.recompute_every,
-        "times that recomputation repeats the communication of a layer's forward pass among tensor-parallel ranks and experts",
-    )
-    repeated_cp = equation(
-        count,
-        choose(layout.recompute, dict.fromkeys(RECOMPUTE.labels, 0) | {"attention": 1, "full": 1})
-        / layout.recompute_every,
-        "times that it repeats the context-parallel communication, which is part of the attention",
-    )
+    ep_forward, ep_backward = shown.ep_forward, shown.ep_backward
+    ep_exposed_forward, ep_exposed_backward = shown.ep_exposed_forward, shown.ep_exposed_backward
+    again = part(Repeated, shared=True)
+    repeated_tp, repeated_cp = again.repeated_tp, again.repeated_cp
     owned_parameters = equation(
         count,
         layout.heaviest_stage / layout.optimizer_shards + layout.heaviest_experts / layout.expert_optimizer_shards,
@@ -222,7 +216,7 @@ class Step(Chapter):
         gather_layer=dp_gather_layer,
         scatter_layer=dp_scatter_layer,
         embedding_size=select(pp > 1, 0, layout.embedding_on_rank / (layout.layer_parameters + layout.layer_experts)),
-        head_size=layout.head_on_rank / (layout.layer_parameters + layout.layer_experts),
+        head_size=(layout.head_on_rank + layout.beside_head) / (layout.layer_parameters + layout.layer_experts),
         forward_left=largest(0, free_forward - sharded.forward),
         backward_left=largest(0, free_backward - sharded.backward),
         wire_factor=fsdp_wire_factor,
@@ -231,18 +225,28 @@ class Step(Chapter):
     head_share = equation(
         count, 1 / layout.weight_copies, "share of the micro-batches whose head a rank with a head has"
     )
-    last_work = equation(seconds, layer.loss_compute + tables.exposed, "head and loss, and FSDP's traffic for them")
+    modules = layout.multi_token_modules
+    further = part(MultiToken, shared=True)
+    last_work = equation(
+        seconds,
+        further.losses_and_modules + tables.exposed,
+        "head and loss, those of modules that predict further tokens with what these run beside their layers, and FSDP's traffic",
+    )
     # Only two kinds of stage can be the slowest: one with the most layers, and the one with the head.
     most_layers = equation(count, worst(layout.stage_layers, STAGE), "layers of the fullest stage")
     head_layers = equation(
-        count, head_share * total(layout.stage_layers * layout.has_head, STAGE), "layers of the stage with the head"
+        count,
+        head_share * (total(layout.stage_layers * layout.has_head, STAGE) + modules),
+        "layers of the stage with the head, those of modules that predict further tokens among them",
     )
     full_stage_time = equation(seconds, most_layers * layer_time, "a micro-batch on the fullest stage, both ways")
     head_stage_time = equation(
         seconds, head_layers * layer_time + head_share * last_work, "a micro-batch on the stage with the head"
     )
     slowest_stage = equation(seconds, largest(full_stage_time, head_stage_time), "a micro-batch on the slowest stage")
-    all_stages = equation(seconds, layout.layers * layer_time + last_work, "a micro-batch on all stages together")
+    all_stages = equation(
+        seconds, (layout.layers + modules) * layer_time + last_work, "a micro-batch on all stages together"
+    )
     plain = part(Balance, virtual_stages=1, folded=0, two_way=0)  # as 1F1B and GPipe have it, whatever a row's chunks
     pipeline = part(
         Pipeline,
@@ -259,16 +263,14 @@ class Step(Chapter):
         first_backward=plain.layers_of_first * layer_backward,
         middle_forward=plain.layers_of_middle * layer_forward,
         middle_backward=plain.layers_of_middle * layer_backward,
-        last_forward=plain.layers_of_last * layer_forward + layer.loss_forward,
-        last_backward=plain.layers_of_last * layer_backward + layer.loss_compute - layer.loss_forward,
-        first_chunk=layout.first_chunk,
-        chunk_of_first=layout.chunk_of_first,
-        chunk_of_middle=layout.chunk_of_middle,
-        chunk_of_last=layout.chunk_of_last,
-        last_chunk=layout.last_chunk,
-        head_forward=layer.loss_forward,
-        head_input_gradient=layer.loss_compute - layer.loss_forward - layer.loss_weight_gradient,
-        head_weight_gradient=layer.loss_weight_gradient,
+        last_forward=(plain.layers_of_last + modules) * layer_forward + further.losses_and_modules_forward,
+        last_backward=(plain.layers_of_last + modules) * layer_backward
+        + further.losses_and_modules
+        - further.losses_and_modules_forward,
+        last_chunk=layout.last_chunk + modules,
+        head_forward=further.losses_and_modules_forward,
+        head_input_gradient=further.losses_input_gradient,
+        head_weight_gradient=further.losses_weight_gradient,
     )
     sync = part(
         GradientSync,
@@ -302,11 +304,22 @@ class Step(Chapter):
         count, select(head_is_slowest > 0, head_layers, most_layers), "layers of the slowest stage"
     )
     layer_passes = equation(count, m * slowest_layers, "layers that the slowest stage runs in a step")
-    time_matmul = equation(seconds, layer_passes * (layer.matmul_forward + layer.matmul_backward), "weight products")
+    head_passes = equation(
+        count, m * head_is_slowest * head_share, "micro-batches whose head the slowest stage has, in a step"
+    )
+    module_passes = equation(
+        count, head_passes * modules, "modules that predict further tokens that the slowest stage runs in a step"
+    )
+    time_matmul = equation(
+        seconds,
+        layer_passes * (layer.matmul_forward + layer.matmul_backward) + module_passes * further.joining_products,
+        "weight products",
+    )
     time_attention = equation(seconds, layer_passes * (layer.attention_forward + layer.attention_backward), "attention")
     time_elementwise = equation(
         seconds,
-        layer_passes * (layer.elementwise_forward + layer.elementwise_backward + accumulation.accumulation),
+        layer_passes * (layer.elementwise_forward + layer.elementwise_backward + accumulation.accumulation)
+        + module_passes * further.joining_elementwise,
         "norms, activations, residuals, rows sorted to experts, accumulation of gradients",
     )
     time_host = equation(
@@ -317,13 +330,18 @@ class Step(Chapter):
     )
     time_loss = equation(
         seconds,
-        m * head_is_slowest * head_share * layer.loss_compute,
-        "head and loss, where the slowest stage has them",
+        head_passes * further.losses_compute,
+        "head and losses, where the slowest stage has them",
     )
-    time_recompute = equation(seconds, layer_passes * layer.recomputed_compute, "forward work run again")
+    time_recompute = equation(
+        seconds,
+        layer_passes * layer.recomputed_compute + module_passes * further.joining_rerun,
+        "forward work run again",
+    )
     time_tp = equation(
         seconds,
-        layer_passes * ((1 + repeated_tp) * tensor.exposed_forward + tensor.exposed_backward),
+        layer_passes * ((1 + repeated_tp) * tensor.exposed_forward + tensor.exposed_backward)
+        + module_passes * further.joining_exposed,
         "tensor-parallel traffic",
     )
     time_cp = equation(
@@ -338,8 +356,7 @@ class Step(Chapter):
     )
     time_fsdp = equation(
         seconds,
-        layer_passes * (sharded.exposed_forward + sharded.exposed_backward)
-        + m * head_is_slowest * head_share * tables.exposed,
+        layer_passes * (sharded.exposed_forward + sharded.exposed_backward) + head_passes * tables.exposed,
         "FSDP traffic",
     )
     time_pp = equation(seconds, pipeline.sends, "messages between stages")
@@ -356,7 +373,7 @@ class Step(Chapter):
     # Communication in all, shown or hidden
     total_tp = equation(
         seconds,
-        layer_passes * ((1 + repeated_tp) * tensor.forward + tensor.backward),
+        layer_passes * ((1 + repeated_tp) * tensor.forward + tensor.backward) + module_passes * further.joining_traffic,
         "tensor-parallel traffic, hidden or not",
     )
     total_cp = equation(
@@ -371,7 +388,7 @@ class Step(Chapter):
     )
     total_fsdp = equation(
         seconds,
-        layer_passes * (sharded.forward + sharded.backward) + m * head_is_slowest * head_share * tables.total,
+        layer_passes * (sharded.forward + sharded.backward) + head_passes * tables.total,
         "FSDP traffic, hidden or not",
     )
     total_dp = equation(seconds, sync.gradient + sync.weight, "gradient and weight traffic, hidden or not")

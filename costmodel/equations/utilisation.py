@@ -28,7 +28,24 @@ class Utilisation(Chapter):
 
     step_tokens = equation(count, layout.global_batch * layout.sequence_length, "tokens of a step")
     tokens_per_second = equation(per_second, step_tokens / step_time, "tokens a second")
-    model_flops = equation(flop, step_tokens * work.training_flops, "of a step, attention in full, nothing recomputed")
+    modules = layout.multi_token_modules
+    trained_parameters = equation(
+        count,
+        layout.parameters + modules * layout.multi_token_parameters,
+        "weights that are trained and stored: of the model and of modules that predict further tokens",
+    )
+    trained_flops = equation(
+        flop,
+        work.training_flops + modules * 3 * work.module_flops,
+        "of a token, attention in full, nothing recomputed, modules that predict further tokens included where they are trained",
+        source="Megatron-core counts the layers and heads of its modules too",
+    )
+    trained_flops_causal = equation(
+        flop,
+        work.training_flops_causal + modules * 3 * work.module_flops_causal,
+        "the same with attention causal",
+    )
+    model_flops = equation(flop, step_tokens * trained_flops, "of a step, attention in full, nothing recomputed")
     active_ffn_size = equation(
         count,
         (
@@ -58,22 +75,27 @@ class Utilisation(Chapter):
             },
         )
         / layout.recompute_every,
-        "of a token, run again",
+        "of a token, run again in the layers of the model",
+    )
+    rerun_modules = equation(
+        flop,
+        modules * rerun_flops / layout.layers,
+        "of a token, run again in modules that predict further tokens",
+        approximate="as much as in the mean layer; the projection of a module is left out",
     )
     hardware_flops = equation(
         flop,
-        step_tokens * (work.training_flops_causal + rerun_flops),
+        step_tokens * (trained_flops_causal + rerun_flops + rerun_modules),
         "of a step, attention causal, recomputation counted",
     )
     megatron_flops = equation(
         flop,
-        step_tokens * (work.training_flops + work.forward_flops - work.head_flops),
+        step_tokens
+        * (trained_flops + work.forward_flops - work.head_flops + modules * (work.module_flops - work.head_flops)),
         "of a step as Megatron-LM counted them: all layers run again whatever the layout, attention in full",
         source="Narayanan et al. 2021, equation 3",
     )
-    chip_rate = equation(
-        flop_per_second, tokens_per_second * work.training_flops / chips, "model FLOP a second and chip"
-    )
+    chip_rate = equation(flop_per_second, tokens_per_second * trained_flops / chips, "model FLOP a second and chip")
     mfu = equation(
         count,
         chip_rate / peak,
@@ -82,7 +104,7 @@ class Utilisation(Chapter):
     )
     mfu_causal = equation(
         count,
-        tokens_per_second * work.training_flops_causal / (chips * peak),
+        tokens_per_second * trained_flops_causal / (chips * peak),
         "the same with attention counted causal",
     )
     hfu = equation(

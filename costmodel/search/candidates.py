@@ -19,6 +19,7 @@ from costmodel.search.layout import (
     on_drives,
     recomputed,
 )
+from costmodel.search.software import Software
 
 MOST_MICRO_BATCH = 64
 MOST_CHUNKS = 16
@@ -40,6 +41,8 @@ communication of experts hides; pipedream's change the mathematics."""
 TRIED_RECOMPUTE = ("none", "light", "selective", "full")
 """What `plan` tries of recomputation, each for less memory and more time. norms and mlp-product are halves of light, and attention
 saves next to nothing where the kernel is fused."""
+TRIED_UNFUSED = ("none", "light", "attention", "selective", "full")
+"""The same where attention keeps its scores: to drop those alone is then Megatron-LM's own choice."""
 
 OFFLOADS_TO = {
     "host": OFFLOADS,
@@ -227,6 +230,11 @@ class Candidates:
             ep_overlap=self.ep_overlap,
             dispatch=self.dispatch,
         )
+
+
+def tried_recomputes(software: Software) -> tuple[str, ...]:
+    """What a search tries of recomputation with such code."""
+    return TRIED_UNFUSED if software.unfused else TRIED_RECOMPUTE
 
 
 def candidates(

@@ -290,8 +290,12 @@ def _host_left(
 
 
 def generated(workload: Workload, candidates: Candidates) -> ModuleType:
-    """The numpy module of the training equations for the kind of machine and model, or for hosts that may keep something."""
-    kind = f"{workload.machine.fabric}_with_hosts" if candidates.hosted else workload.kind
+    """The numpy module of the training equations for the kind of machine and model.
+
+    With hosts that may keep something, or modules that predict further tokens, it is the one that takes neither for granted.
+    """
+    whole = candidates.hosted or workload.multi_token_modules > 0
+    kind = f"{workload.machine.fabric}_with_hosts" if whole else workload.kind
     return import_module(f"costmodel.generated.training_on_{kind}_numpy")
 
 

@@ -117,6 +117,28 @@ class Layout:
         return self.tp * self.cp * self.pp * self.dp
 
 
+ELSEWHERE = {
+    "fsdp": "zero=3",
+    "gbs": "--batch",
+    "hsdp": "zero=3 with shard",
+    "micro_batch": "mbs",
+    "micro_batch_size": "mbs",
+    "sharding": "zero",
+    "vp": "v",
+    "vpp": "v",
+}
+"""What other tools write, and what stands for it here."""
+
+
+def _unknown_key(key: str) -> InputError:
+    meant = ELSEWHERE.get(key.lower())
+    return (
+        InputError(f"unknown layout key {key!r}: write {meant}")
+        if meant
+        else InputError.unknown("layout key", key, KEYS)
+    )
+
+
 def parse_layout(text: str, chips: int, placement: str = "", *, experts: bool = False) -> Layout:
     """The layout that `text` describes on so many chips; where it names no placement it gets this one, or the default order.
 
@@ -133,7 +155,7 @@ def parse_layout(text: str, chips: int, placement: str = "", *, experts: bool = 
             raise InputError(f"layout: {word[:40]!r} is not key=value; the keys are {', '.join(KEYS)}")
         key, value = match["key"], match["value"]
         if key not in KEYS:
-            raise InputError.unknown("layout key", key, KEYS)
+            raise _unknown_key(key)
         if key in given:
             raise InputError(f"layout: {key} is given twice")
         given[key] = value

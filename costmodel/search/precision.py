@@ -35,6 +35,8 @@ PRECISIONS = {
 }
 """By the names of --dtype."""
 ALIASES = {
+    "bfloat16": "bf16",
+    "float16": "fp16",
     "fp8-current": "fp8",
     "fp8-tensorwise": "fp8",
     "fp8-blockwise": "fp8-block",

@@ -53,6 +53,11 @@ class Software:
                 raise InputError.unknown("overlap", word, (*OVERLAPS, "none"))
 
     @property
+    def unfused(self) -> bool:
+        """Whether attention keeps its scores."""
+        return self.attention == ATTENTION[-1]
+
+    @property
     def overlapped(self) -> tuple[str, ...]:
         """What overlaps on purpose."""
         return OVERLAPS[1:] if self.overlap is None else self.overlap
@@ -74,7 +79,7 @@ class Software:
         """As the equations take it; `precise` where products are in 16 bits. Raises InputError for a kernel that a chip lacks."""
         known = {name: number.value for name, number in constants.items()}
         fused = self.experts == EXPERT_KERNELS[-1]
-        unfused = self.attention == ATTENTION[-1]
+        unfused = self.unfused
         found = {
             "attention_kernel": labels.CHOICES["attention_kernel"].index("unfused" if unfused else "fused"),
             "score_traffic_forward": known["score_traffic_forward"],

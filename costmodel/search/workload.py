@@ -46,6 +46,8 @@ class Workload:
     """Tokens of the document that a token is in, on the mean over tokens; 0 where a sequence is one document."""
     loss_chunks: int = 1
     """Pieces of a micro-batch in which head and loss are computed."""
+    multi_token_modules: int = 0
+    """Modules that predict further tokens and are trained."""
 
     @property
     def has_experts(self) -> bool:
@@ -165,6 +167,7 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
         "sequence_length": workload.sequence_length,
         "document_length": workload.document_length or workload.sequence_length,
         "loss_chunks": workload.loss_chunks,
+        "multi_token_modules": workload.multi_token_modules,
     }
 
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from costmodel.catalog.catalog import Catalog
-from costmodel.catalog.counts import parameter_counts
 from costmodel.catalog.entries import Price, Unknown
 from costmodel.runtime import call
 from costmodel.search.workload import Workload
@@ -79,7 +78,7 @@ def run_inputs(
         "chips": workload.machine.chips,
         "chip_price": unknown if price is None else price.usd_per_chip_hour.value / 3600,
         "chip_power": unknown if isinstance(power, Unknown) else power.value,
-        "parameters": parameter_counts(workload.model)["parameters"],
+        "parameters": values["trained_parameters"],
         "checkpoint_bytes_per_parameter": values["weight_bytes"] + values["optimizer_bytes"],
     }
 

@@ -131,6 +131,8 @@ class Estimate:
     software: str
     sequence_length: int
     global_batch: int
+    multi_token_prediction: int
+    """Modules that predict further tokens, which are trained too."""
     step_time_s: float
     step_time_overlapped_s: float
     step_time_serial_s: float
@@ -200,6 +202,7 @@ class Estimate:
             **{f"memory_{item}_bytes": size for item, size in self.memory.items()},
             "worst_stage": self.worst_stage,
             "worst_phase": self.worst_phase,
+            "multi_token_prediction": self.multi_token_prediction,
         }
 
     def result(self) -> dict[str, object]:
@@ -212,6 +215,7 @@ class Estimate:
             "layout": str(self.layout),
             "sequence_length": self.sequence_length,
             "global_batch": self.global_batch,
+            "multi_token_prediction": self.multi_token_prediction,
             **self._figures(),
             "time": dict(self.time),
             "communication": dict(self.communication),
@@ -290,6 +294,7 @@ def estimate(workload: Workload, layout: Layout, catalog: Catalog, train_tokens:
         software=workload.software.said(machine.chip),
         sequence_length=workload.sequence_length,
         global_batch=workload.global_batch,
+        multi_token_prediction=workload.multi_token_modules,
         step_time_s=values["step_time"],
         step_time_overlapped_s=low["step_time"],
         step_time_serial_s=high["step_time"],

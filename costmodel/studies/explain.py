@@ -56,6 +56,7 @@ def explain(
     dtype: str | None = None,
     recipe: str | None = None,
     software: Software | None = None,
+    multi_token_prediction: int = 0,
     group: int | None = None,
     axes: str | None = None,
     stride: int = 1,
@@ -81,6 +82,7 @@ def explain(
         dtype: of the elements.
         recipe: of a training step, as `train` takes it; so is `software`.
         software: see `recipe`.
+        multi_token_prediction: see `recipe`.
         group: ranks of a collective's group; `axes`, `stride` and `library` as `collective` takes them.
         axes: see `group`.
         stride: see `group`.
@@ -102,6 +104,10 @@ def explain(
     opened = Catalog.of(catalog)
     subject, name = _resolved(quantity, "model" if on is None and model is not None else "training")
     _check_subject(subject, model, on, size, group, axes)
+    if multi_token_prediction and subject not in OF_A_STEP:
+        raise InputError(
+            "--mtp is of a training step, such as `explain step_time deepseek-v3 --on dgx-h100:1024 --mtp 1`"
+        )
     if recipe is not None and subject not in OF_A_STEP:
         raise InputError("--recipe is of a training step, such as `explain step_time llama-3-70b --on dgx-h100:512`")
     if model is None and on is None and not values:
@@ -123,7 +129,18 @@ def explain(
         found = _model_inputs(model, sequence_length, dtype, opened)
     else:
         found = _training_inputs(
-            model, on, layout, slices, sequence_length, batch, dtype, recipe, software, opened, subject
+            model,
+            on,
+            layout,
+            slices,
+            sequence_length,
+            batch,
+            dtype,
+            recipe,
+            software,
+            multi_token_prediction,
+            opened,
+            subject,
         )
     kind, inputs, said, notes = found
     system, looped = _system_with(subject, name, kind)
@@ -215,6 +232,7 @@ def _training_inputs(
     dtype: str | None,
     recipe: str | None,
     software: Software | None,
+    multi_token_prediction: int,
     catalog: Catalog,
     subject: str,
 ) -> _Inputs:
@@ -239,6 +257,7 @@ def _training_inputs(
         dtype=dtype,
         recipe=recipe,
         software=software,
+        multi_token_prediction=multi_token_prediction,
     )
     workload, chosen = settle(question, layout, catalog)
     said = f"{workload.model.name} on {machine.name_as_typed}"

@@ -13,6 +13,7 @@ from costmodel.catalog.entries import Experts, LatentAttention, Model, Number, R
 from costmodel.catalog.models import read_models
 from costmodel.catalog.resolve import resolve_model
 from costmodel.catalog.units import ELEMENT_BYTES
+from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
 
 CACHE_DTYPE = "bf16"
@@ -36,9 +37,20 @@ _ITEMS = (
 )
 
 
-def list_models(catalog: Catalog | Path | None = None) -> ModelList:
-    """Every model of the catalog with its parameter counts; raises CatalogError at the first bad file."""
-    return ModelList(tuple(ModelCount(model) for model in read_models(catalog)))
+def list_models(catalog: Catalog | Path | None = None, *, named: str = "") -> ModelList:
+    """Every model of the catalog with its parameter counts, or those with `named` in a name or an alias of theirs.
+
+    Raises InputError where there is none, and CatalogError at the first bad file.
+    """
+    wanted = named.strip().lower()
+    found = tuple(
+        ModelCount(model)
+        for model in read_models(catalog)
+        if any(wanted in name for name in (model.name, *model.aliases))
+    )
+    if not found:
+        raise InputError(f"no model has {named!r} in its name: `costmodel models list` names all")
+    return ModelList(found)
 
 
 def show_model(name: str, catalog: Catalog | Path | None = None) -> ModelDetails:
@@ -108,6 +120,7 @@ class ModelCount:
             "experts": experts.count if experts else 0,
             "experts_per_token": experts.per_token if experts else 0,
             "not_modelled": " ".join(model.not_modelled),
+            "multi_token_prediction_layers": model.multi_token_prediction_layers,
         }
 
     def result(self) -> dict[str, object]:
@@ -196,6 +209,7 @@ class ModelDetails:
                 "items": items,
                 "shape": _shape(model),
                 "not_counted": list(model.not_counted),
+                "multi_token_prediction": self._modules(),
                 "source": model.source,
                 "confidence": model.confidence,
                 "note": model.note,
@@ -233,6 +247,12 @@ class ModelDetails:
             ),
             ("KV cache a token, 16 bit", human.size(self._token()["kv_cache_bytes_per_token"])),
         ]
+        modules = self._modules()
+        if modules:
+            totals += [
+                (f"a multi-token-prediction module, of {modules['layers']}", f"{modules['parameters_each']:,}"),
+                ("with its copies of embedding and head", f"{modules['parameters_each_with_shared']:,}"),
+            ]
         shape = [
             (name.replace("_", " "), _cell(value))
             for name, value in _shape(model).items()
@@ -245,6 +265,18 @@ class ModelDetails:
             Table("Totals", ("quantity", "value"), totals),
             Table("Shape", ("field", "value"), shape),
         ]
+
+    def _modules(self) -> dict[str, int] | None:
+        """The modules that predict further tokens, which no total counts; None where the model was published without."""
+        layers = self.count.model.multi_token_prediction_layers
+        if not layers:
+            return None
+        found = self.count.quantities
+        return {
+            "layers": layers,
+            "parameters_each": found["multi_token_parameters"],
+            "parameters_each_with_shared": found["multi_token_file_parameters"],
+        }
 
     def _token(self) -> dict[str, float]:
         flops = flop_counts(self.count.model, self.sequence_length)

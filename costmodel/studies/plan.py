@@ -211,6 +211,7 @@ def plan(
     routing: str | ExpertRouting | None = None,
     document_length: int | str | None = None,
     loss_chunks: int = 1,
+    multi_token_prediction: int = 0,
     placement: str = BEST,
     offload: str | None = None,
     top: int = 5,
@@ -241,6 +242,7 @@ def plan(
         routing=routing,
         document_length=document_length,
         loss_chunks=loss_chunks,
+        multi_token_prediction=multi_token_prediction,
     )
     question = replace(question, placement=placement, offloads=_offloads(machine, offload))
     start = perf_counter()

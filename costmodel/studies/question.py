@@ -12,7 +12,7 @@ from costmodel.catalog.resolve import resolve_model
 from costmodel.catalog.units import parse_count
 from costmodel.errors import InputError
 from costmodel.search.batch import Batch, parse_batch
-from costmodel.search.candidates import candidates
+from costmodel.search.candidates import candidates, tried_recomputes
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import OFFLOADS
 from costmodel.search.precision import precision_name
@@ -62,6 +62,7 @@ def ask(
     software: Software | None = None,
     document_length: int | str | None = None,
     loss_chunks: int = 1,
+    multi_token_prediction: int = 0,
 ) -> Question:
     """Make a question definite. Raises InputError for a name, number or model that cannot be used."""
     InputError.unless(model, (str, Model), "a model is a name, a size such as '70B', or a path")
@@ -78,6 +79,10 @@ def ask(
             raise InputError(
                 f"a sequence of {length:,} tokens is longer than {LONGEST_SEQUENCE:,}, the most that is considered"
             )
+        typed = str(sequence_length).strip()
+        if typed[-1:] in {"k", "K"}:
+            binary = f"{typed[:-1].strip()}Ki"
+            notes.append(f"sequences of {length:,} tokens, since k is a thousand; {binary} is {parse_count(binary):,}")
         if length > shape.max_sequence:
             notes.append(f"{shape.name} was published for sequences up to {shape.max_sequence:,}")
     parameters = parameter_counts(shape)["parameters"]
@@ -98,6 +103,7 @@ def ask(
     InputError.unless(loss_chunks, int, "--loss-chunks is a whole number")
     if not 1 <= loss_chunks <= length:
         raise InputError(f"--loss-chunks {loss_chunks} is out of range: from 1 to the {length:,} tokens of a sequence")
+    notes += further_tokens(shape, multi_token_prediction)
     if routing is not None and shape.experts is None:
         notes.append(f"{shape.name} has no experts: --routing changes nothing")
     if document:
@@ -113,8 +119,35 @@ def ask(
         software=software or Software(),
         document_length=document,
         loss_chunks=loss_chunks,
+        multi_token_modules=multi_token_prediction,
     )
     return Question(workload, asked, train_tokens, tuple(notes))
+
+
+def further_tokens(model: Model, trained: int) -> list[str]:
+    """What is to be said of the modules that predict further tokens, those trained beside those that a model was published with.
+
+    Raises InputError for a number of modules that cannot be.
+    """
+    InputError.unless(trained, int, "--mtp is a whole number of modules")
+    published = model.multi_token_prediction_layers
+    if not 0 <= trained <= model.layers:
+        near = f"{model.name} was published with {published}" if published else "models are trained with 1 or 2"
+        raise InputError(
+            f"--mtp {trained} is out of range: from 0 to the {model.layers} layers of {model.name}; {near}"
+        )
+    if trained == published:
+        return [f"trained with {_modules(trained)} (--mtp)"] if trained else []
+    if not trained:
+        return [
+            f"trained without its {_modules(published)}; --mtp {published} adds {'it' if published == 1 else 'them'}"
+        ]
+    known = f"{model.name} was published with {published or 'none'}"
+    return [f"trained with {_modules(trained)} (--mtp); {known}"]
+
+
+def _modules(number: int) -> str:
+    return f"{number} multi-token-prediction module{'' if number == 1 else 's'}"
 
 
 def require_legal(grid: Grid) -> None:
@@ -145,6 +178,7 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
             settled.model.layers,
             sequences,
             settled.sequence_length,
+            recomputes=tried_recomputes(settled.software),
             experts=settled.routed_experts,
             offloads=question.offloads,
             shards=settled.shards,

@@ -36,6 +36,8 @@ class StageMemory:
 
     stage: str
     layers: float
+    modules: int
+    """Modules that predict further tokens."""
     in_flight: float
     phases: tuple[Breakdown, ...]
     """In the order of `PHASES`."""
@@ -52,6 +54,7 @@ class StageMemory:
         return {
             "stage": self.stage,
             "layers": self.layers,
+            "multi_token_prediction": self.modules,
             "in_flight": self.in_flight,
             "fullest_phase": self.fullest,
             "phases": {
@@ -82,17 +85,23 @@ def _stage(values: Mapping[str, Any], stage: int, name: str) -> StageMemory:
     return StageMemory(
         name,
         values["stage_layers"][stage],
+        int(values["stage_modules"][stage]),
         values["in_flight"][stage],
         tuple(phases),
         Breakdown({phase: values["phase_allocated"][stage][number] for number, phase in enumerate(PHASES)}),
     )
 
 
+def _modules(stage: StageMemory) -> str:
+    """The modules of a stage that predict further tokens, in words; nothing where there are none."""
+    return f" and {stage.modules} MTP module{'' if stage.modules == 1 else 's'}" if stage.modules else ""
+
+
 def stages_table(stages: Sequence[StageMemory]) -> Table:
     """One row an item of each stage, one column a phase; the fullest stage and moment are named below."""
     rows: list[tuple[str, ...]] = []
     for stage in stages:
-        layers = f"{stage.layers:g} layer{'' if stage.layers == 1 else 's'}, {stage.in_flight:.3g} in flight"
+        layers = f"{stage.layers:g} layer{'' if stage.layers == 1 else 's'}{_modules(stage)}, {stage.in_flight:.3g} in flight"
         rows.append((f"{stage.stage}: {layers}", *("" for _ in PHASES)))
         for item, (label, _) in ITEMS.items():
             sizes = [items[f"{item}_bytes"] for items in stage.phases]

@@ -11,7 +11,7 @@ from costmodel.catalog.entries import Model
 from costmodel.errors import InputError
 from costmodel.report import Record, Table, human
 from costmodel.search.batch import counted
-from costmodel.search.candidates import ASYNCHRONOUS, TRIED, TRIED_RECOMPUTE, candidates, with_host
+from costmodel.search.candidates import ASYNCHRONOUS, TRIED, candidates, tried_recomputes, with_host
 from costmodel.search.evaluate import evaluate, math_module
 from costmodel.search.grid import Grid, search
 from costmodel.search.host import check_host, unknown_of_host
@@ -141,6 +141,7 @@ def train(
     routing: str | ExpertRouting | None = None,
     document_length: int | str | None = None,
     loss_chunks: int = 1,
+    multi_token_prediction: int = 0,
     stages: bool = False,
     measured: str | float | None = None,
     catalog: Catalog | Path | None = None,
@@ -162,6 +163,7 @@ def train(
         software: the code: attention kernel, who launches kernels, what overlaps on purpose, kernels of experts.
         document_length: tokens of the document that a token is in, on the mean over tokens, where sequences pack several.
         loss_chunks: pieces of a micro-batch in which head and loss are computed.
+        multi_token_prediction: modules that predict further tokens and are trained, on the stage with the head.
         stages: whether tables show what each stage holds in each phase.
         measured: seconds of a step of that layout, or text such as `12.3s`: what could explain the difference is told.
         catalog: an open catalog, or a folder of entries to lay over the shipped one.
@@ -196,6 +198,7 @@ def train(
             routing=routing,
             document_length=document_length,
             loss_chunks=loss_chunks,
+            multi_token_prediction=multi_token_prediction,
         )
         workload, chosen = settle(question, layout, opened)
         found.append(estimate(workload, chosen, opened, question.train_tokens))
@@ -315,7 +318,7 @@ def cheapest_changes(workload: Workload, layout: Layout, catalog: Catalog) -> tu
 def _all_layouts(workload: Workload, wanted: Layout, catalog: Catalog, most_cp: int = 1) -> Grid:
     """Those that `plan` tries, and those with the pipeline schedule, recomputation and context parallelism of `wanted`."""
     schedules = tuple(dict.fromkeys((*TRIED, wanted.schedule)))
-    recomputes = tuple(dict.fromkeys((*TRIED_RECOMPUTE, wanted.recompute)))
+    recomputes = tuple(dict.fromkeys((*tried_recomputes(workload.software), wanted.recompute)))
     tried = candidates(
         workload.model.layers,
         workload.global_batch,

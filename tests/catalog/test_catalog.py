@@ -12,6 +12,7 @@ from costmodel.catalog.browse import find
 from costmodel.catalog.catalog import ENVIRONMENT, Catalog, Shelf, shipped
 from costmodel.catalog.lint import lint
 from costmodel.errors import CatalogError, InputError
+from costmodel.studies.plan import plan
 
 CHIP = """\
 name: my-chip
@@ -180,6 +181,14 @@ def test_a_name_reads_one_file(monkeypatch):
     )
     assert catalog.cluster("dgx-h100").name == "dgx-h100" == catalog.cluster("h100").name
     assert read == ["dgx-h100"], "the alias scan reads text only, and an entry is kept"
+
+
+def test_an_answer_reads_no_file_twice(monkeypatch):
+    """Estimates of a hundred layouts asked for the same constants thousands of times."""
+    read = []
+    monkeypatch.setattr("costmodel.catalog.catalog.read", lambda path, shown: read.append(path) or _read(path, shown))
+    plan("llama-3-8b", "dgx-h100:16", sequence_length=4096, batch=64, catalog=Catalog.open())
+    assert len(read) == len(set(read)) > 5
 
 
 def _read(path, shown):

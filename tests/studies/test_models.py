@@ -19,6 +19,13 @@ def told(answer, form, capsys, **options) -> str:
     return capsys.readouterr().out
 
 
+def test_models_are_listed_by_a_part_of_their_name():
+    names = [row["name"] for row in list_models(CATALOG, named="GPT3").results()]
+    assert names == ["gpt3-175b"]
+    with pytest.raises(InputError, match="no model has 'gpt-5'"):
+        list_models(CATALOG, named="gpt-5")
+
+
 def test_list_gives_names_and_aliases():
     results = list_models(CATALOG).results()
     assert len(results) == len(CATALOG.names("models"))

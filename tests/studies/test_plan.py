@@ -9,6 +9,7 @@ import pytest
 from costmodel.errors import InputError
 from costmodel.search.candidates import candidates
 from costmodel.search.grid import search
+from costmodel.search.software import Software
 from costmodel.search.workload import Workload
 from costmodel.studies.estimate import TIME_ITEMS
 from costmodel.studies.plan import TIE, plan, why
@@ -157,6 +158,11 @@ def test_a_batch_of_tokens_moves_to_where_it_divides_well():
     assert "batch of 250,000 tokens rounded to 64 sequences of 4,096 = 262,144 tokens" in answer.notes
 
 
+def test_a_thousand_is_told_from_1024():
+    notes = train("llama-3-8b", "dgx-h100:8", layout="tp=8", sequence_length="8k", batch=8, catalog=CATALOG).notes[0]
+    assert "sequences of 8,000 tokens, since k is a thousand; 8Ki is 8,192" in notes
+
+
 def test_experts_choices_are_among_the_best():
     """Llama 3.1 405B on 16,384 H100: tp 8, pp 16, dp 128 and micro-batches of one, as it was trained (Llama team 2024, table 4);
     among the next ones too an interleaved pipeline, weights not sharded over data-parallel ranks, and sequence parallelism."""
@@ -178,6 +184,20 @@ def test_a_printed_layout_costs_the_same_when_it_is_given_back(model, on):
     for found in plan(model, on, catalog=CATALOG).best:
         again = train(model, on, layout=str(found.layout), catalog=CATALOG).estimates[0]
         assert (str(again.layout), again.step_time_s) == (str(found.layout), pytest.approx(found.step_time_s, rel=1e-9))
+
+
+def test_scores_that_are_kept_can_be_dropped_alone():
+    """As Megatron-LM's selective recomputation does; fused attention has none to drop, and the search does not look there."""
+    options = {"sequence_length": 2048, "batch": 512, "dtype": "fp16", "top": 10, "catalog": CATALOG}
+    kept, fused = (
+        {
+            one.layout.recompute
+            for one in plan("gpt3-175b", "dgx-a100:512", software=Software(attention=kind), **options).best
+        }
+        for kind in ("unfused", "fused")
+    )
+    assert "attention" in kept
+    assert "attention" not in fused
 
 
 @pytest.mark.parametrize("name", ["megatron", "llama3", "tp-dp-pp", "domain:tp8/network:dp2"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from costmodel.equations.model.mask import CausalMask
 from costmodel.equations.model.parameters import Parameters
-from costmodel.symbolic import FLOP, Chapter, count, equation, floor_divide, flop, given, part, select
+from costmodel.symbolic import FLOP, Chapter, count, equation, floor_divide, flop, given, largest, part, select
 
 
 class Windows(Chapter):
@@ -53,9 +53,18 @@ class Flops(Chapter):
     windows = part(Windows, shared=True)
     tied_embeddings = shape.tied_embeddings
 
+    attention_layer_flops = equation(flop, 2 * FLOP * shape.attention_matrices, "projections of one attention layer")
+    ffn_layer_flops = equation(flop, 2 * FLOP * shape.ffn_matrices, "one dense feed-forward")
+    expert_layer_flops = equation(
+        flop,
+        2
+        * FLOP
+        * (shape.experts_per_token * shape.expert_matrices + shape.shared_expert_matrices + shape.router_matrices),
+        "router, experts taken and shared experts of one layer",
+    )
     projection_flops = equation(
         flop,
-        2 * FLOP * shape.attention_layers * shape.attention_matrices,
+        shape.attention_layers * attention_layer_flops,
         "projections of all attention layers, forward",
     )
     recurrent_flops = equation(
@@ -64,15 +73,10 @@ class Flops(Chapter):
         "projections of all recurrent layers, forward",
         approximate="the convolution and the recurrence itself are left out",
     )
-    ffn_flops = equation(
-        flop, 2 * FLOP * shape.dense_layers * shape.ffn_matrices, "dense feed-forwards of all layers, forward"
-    )
+    ffn_flops = equation(flop, shape.dense_layers * ffn_layer_flops, "dense feed-forwards of all layers, forward")
     expert_flops = equation(
         flop,
-        2
-        * FLOP
-        * shape.expert_layers
-        * (shape.experts_per_token * shape.expert_matrices + shape.shared_expert_matrices + shape.router_matrices),
+        shape.expert_layers * expert_layer_flops,
         "router, experts taken and shared experts of all layers, forward",
     )
     head_flops = equation(flop, 2 * FLOP * shape.vocabulary * shape.hidden_size, "the head, forward")
@@ -111,4 +115,24 @@ class Flops(Chapter):
         6 * FLOP * shape.active_parameters,
         "forward and backward by the 6N rule: every active parameter multiplies, attention is free",
         source="Kaplan et al. 2020, arXiv 2001.08361, section 2.1; How To Scale Your Model, part 4",
+    )
+
+    # A module that predicts a further token
+    module_matmul_flops = equation(
+        flop,
+        attention_layer_flops
+        + select(shape.experts > 0, expert_layer_flops, ffn_layer_flops)
+        + 2 * FLOP * shape.joining_matrix
+        + head_flops,
+        "weights of one module that predicts a further token, the head once more among them, forward",
+    )
+    module_flops = equation(
+        flop,
+        module_matmul_flops + attention_flops / largest(1, shape.attention_layers),
+        "such a module, attention in full, forward",
+    )
+    module_flops_causal = equation(
+        flop,
+        module_matmul_flops + attention_flops_causal / largest(1, shape.attention_layers),
+        "such a module, attention causal, forward",
     )

@@ -359,3 +359,34 @@ class Parameters(Chapter):
         active_parameters - position_parameters - (1 - tied_embeddings) * embedding_parameters,
         "the same without tables that are only looked up; a tied table stays, as the head",
     )
+
+    # Modules that predict further tokens, which none of the totals count
+    joining_matrix = equation(
+        count, 2 * hidden_size * hidden_size, "projection of a hidden state beside the embedding of a token (eh_proj)"
+    )
+    joining_norms = equation(
+        count, 3 * norm_size, "norms of a hidden state, of the embedding beside it, and before the head: own ones"
+    )
+    multi_token_layer_parameters = equation(
+        count,
+        attention.attention_layer_parameters
+        + select(mixture.experts > 0, mixture.expert_layer_parameters, mixture.ffn_layer_parameters)
+        + select(layers_without_ffn > 0, 2, 1) * norms_per_layer * norm_size,
+        "the decoder layer of a module: attention, and experts where the model has any; of a model whose layers hold one or the "
+        "other, one of each",
+    )
+    multi_token_parameters = equation(
+        count,
+        multi_token_layer_parameters + joining_matrix + joining_norms,
+        "one module that predicts a further token, without embedding and head, which are the model's",
+        source="DeepSeek-AI 2024, arXiv 2412.19437, section 2.2; Megatron-core: MultiTokenPredictionLayer",
+    )
+    multi_token_shared_parameters = equation(
+        count, 2 * embedding_parameters, "embedding and head that a module shares with the model"
+    )
+    multi_token_file_parameters = equation(
+        count,
+        multi_token_parameters + multi_token_shared_parameters,
+        "a module in a checkpoint that stores both again",
+        source="deepseek-ai/DeepSeek-V3, README_WEIGHTS.md: 11.5B of its own, 0.9B each of embedding and head",
+    )

@@ -182,3 +182,20 @@ class KeptExperts(Chapter):
         "of this, the output of the activation",
     )
     kept_router = equation(bytes_, load.routed_tokens * grid.experts * router_bytes, "logits and probabilities")
+
+
+class RoutedTraffic(Chapter):
+    """The exchanges of experts of the average layer, none where the model has no experts."""
+
+    grid = part(ExpertGrid, shared=True)
+    forward = given(seconds, "of a layer and micro-batch, forward")
+    backward = given(seconds, "the same, backward")
+    exposed_forward = given(seconds, "what shows of them, forward")
+    exposed_backward = given(seconds, "what shows of them, backward")
+
+    ep_forward = equation(seconds, select(grid.experts > 0, forward, 0), "exchanges of experts, forward")
+    ep_backward = equation(seconds, select(grid.experts > 0, backward, 0), "the same, backward")
+    ep_exposed_forward = equation(
+        seconds, select(grid.experts > 0, exposed_forward, 0), "exchanges of experts that show, forward"
+    )
+    ep_exposed_backward = equation(seconds, select(grid.experts > 0, exposed_backward, 0), "the same, backward")

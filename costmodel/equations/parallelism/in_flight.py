@@ -74,6 +74,11 @@ class InFlight(Chapter):
         source="Qi et al. 2024; an event simulator",
         approximate="of zb-2p, v-half and v-min all in flight are taken to wait",
     )
+    head_in_flight = equation(
+        count,
+        by_schedule(schedule, {("gpipe", "breadth-first"): micro_batches}, others=largest(1, waiting)),
+        "micro-batches in flight in the last chunk: its backward pass follows at once, where not all forward passes come first",
+    )
     weight_versions = equation(
         count,
         by_schedule(schedule, {"pipedream": largest(1, pp - rank), "pipedream-2bw": 2}, others=1),

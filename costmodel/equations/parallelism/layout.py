@@ -3,6 +3,7 @@
 from costmodel.equations.axes import CONTEXT, MICRO_BATCH, RECOMPUTE, SCHEDULE, SEQUENCE, SHARDING, STAGE
 from costmodel.equations.parallelism.balance import Balance
 from costmodel.equations.parallelism.expert_grid import ExpertGrid
+from costmodel.equations.parallelism.multi_token_weights import ModuleWeights
 from costmodel.equations.parallelism.schedules import FOLDED, SCHEDULES, TWO_WAY, by_schedule
 from costmodel.symbolic import (
     Chapter,
@@ -190,6 +191,19 @@ class Layout(Chapter):
         / 2,
         "layers with experts of the average of first and last stage, which two-way pipelines bring to one rank",
     )
+    modules = part(
+        ModuleWeights,
+        shared=True,
+        tp=tp,
+        dense_layer=dense_layer_on_rank,
+        mixture_layer=mixture_layer_on_rank,
+        ends_meet=ends_meet,
+        embedding_on_rank=embedding_on_rank,
+        vocabulary_on_rank=vocabulary_on_rank,
+    )
+    stage_modules = equation(
+        count, has_head * modules.multi_token_modules, "modules that predict further tokens, where the head is"
+    )
     stage_expert_layers = equation(
         count,
         select(
@@ -219,13 +233,13 @@ class Layout(Chapter):
         weight_copies
         * ((stage_layers - stage_expert_layers) * dense_layer_on_rank + stage_expert_layers * mixture_layer_on_rank)
         + has_embedding * embedding_on_rank
-        + has_head * head_on_rank
+        + has_head * (head_on_rank + modules.modules_on_rank)
         - shared_table,
         "weights on a rank of each kind of stage, routed experts apart",
     )
     stage_experts = equation(
         count,
-        select(model.experts > 0, weight_copies * stage_expert_layers * grid.routed_on_rank, 0),
+        select(model.experts > 0, (weight_copies * stage_expert_layers + stage_modules) * grid.routed_on_rank, 0),
         "weights of routed experts on a rank of each kind of stage",
     )
     heaviest_stage = equation(

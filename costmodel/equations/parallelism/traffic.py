@@ -45,6 +45,8 @@ class Traffic(Chapter):
     gathered_rows = given(bytes_, "rows that they gather")
     embedding_on_rank = given(count, "weights of the embedding on a rank")
     head_on_rank = given(count, "weights of the head on a rank")
+    beside_head = given(count, "weights that are gathered with the head for modules that predict further tokens")
+    module_passes = given(count, "such modules that the slowest stage runs in a step")
     element_size = given(bytes_, "a weight as it is gathered (e)", owner="workload")
     gradient_wire_bytes = given(bytes_, "a gradient as it is exchanged (g)", owner="assumption")
     ulysses_ranks = given(count, "ranks that exchange heads (u)")
@@ -65,8 +67,21 @@ class Traffic(Chapter):
         "as many, and with sequence parallelism the inputs gathered once more",
         source="Korthikanti et al. 2022, section 4.2.2",
     )
+    joining_forward = equation(
+        bytes_,
+        choose(sequence_parallel, {"off": tp_shards, "on": 3 * tp_shards}),
+        "of the projection of a module that predicts a further token: its result gathered, with sequence parallelism its two inputs too",
+    )
+    joining_backward = equation(
+        bytes_,
+        choose(sequence_parallel, {"off": 4 * tp_shards, "on": 5 * tp_shards}),
+        "gradients of both inputs summed, or scattered and the inputs gathered once more, with that of the result",
+    )
     sent_tp = equation(
-        bytes_, layer_passes * ((1 + repeated_tp) * tp_forward + tp_backward), "of tensor parallelism in a step"
+        bytes_,
+        layer_passes * ((1 + repeated_tp) * tp_forward + tp_backward)
+        + module_passes * ((1 + repeated_tp) * joining_forward + joining_backward),
+        "of tensor parallelism in a step",
     )
 
     # Context parallelism, a layer and micro-batch
@@ -174,7 +189,9 @@ class Traffic(Chapter):
         source="Rajbhandari et al. 2020, section 7.2.2: 1.5 times the volume of an all-reduce",
     )
     tables_on_rank = equation(
-        count, head_on_rank + select(pp > 1, 0, embedding_on_rank), "embedding and head on a rank that has the head"
+        count,
+        head_on_rank + beside_head + select(pp > 1, 0, embedding_on_rank),
+        "embedding and head on a rank that has the head",
     )
     fsdp_tables = equation(
         bytes_,

@@ -47,7 +47,9 @@ def records(catalog: Catalog, table: Path | None = None) -> Iterator[Record]:
                 **{key: row.text(key) for key in ("id", "source", "model", "on")},
                 "sequence_length": row.whole("sequence_length"),
                 "global_batch_sequences": row.whole("global_batch_sequences"),
-                **{key: row.text(key) for key in ("dtype", "recipe", "layout")},
+                **{key: row.text(key) for key in ("dtype", "recipe")},
+                "multi_token_prediction": row.whole("multi_token_prediction") or 0,
+                "layout": row.text("layout"),
                 "quantity": quantity,
                 "published": measured,
                 "predicted": predicted,
@@ -69,6 +71,7 @@ def _evaluated(row: Row, catalog: Catalog, shapes: Shapes) -> Mapping[str, Any]:
         tokens=1,
         dtype=row.text("dtype") or None,
         recipe=row.text("recipe") or None,
+        multi_token_prediction=row.whole("multi_token_prediction") or 0,
     )
     workload = question.with_sequences(row.whole("global_batch_sequences") or 0)
     unsaid = BEST if machine.is_torus else ""

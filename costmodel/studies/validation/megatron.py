@@ -205,6 +205,7 @@ def _reading(row: Row, preparing: Preparing) -> Reading:
         tokens=1,
         dtype=half,
         recipe=recipe,
+        multi_token_prediction=row.whole("further_tokens_layers") or 0,
     )
     changes = megatron_experts.changes(row)
     if _dropout(row, "hidden_dropout"):
@@ -228,7 +229,6 @@ def _check(row: Row) -> None:
         ("latent_attention", "latent attention whose ranks are not stated"),
         ("megatron_fsdp", "Megatron-FSDP"),
         ("fp8", "8-bit products"),
-        ("further_tokens_layers", "layers that predict further tokens"),
         ("first_stage_layers", "stages of their own number of layers"),
         ("last_stage_layers", "stages of their own number of layers"),
         ("gradients_in_bf16", "gradients in bf16"),

@@ -57,10 +57,7 @@ def form(schedule, forward, inputs, weights=(), *, p, m, v=1, group=0, message=F
 
 
 def in_layers(forward, p):
-    """Layers of each kind of chunk, of which the average device has one; the last chunk of all has the head as layers too.
-
-    Where devices in the middle differ, the slowest of them stands for all.
-    """
+    """Layers of each kind of chunk, of which the average device has one; the slowest in the middle stands for all there."""
     layer = sum(forward) / Fraction(p)
     of = [t / layer for t in forward] if layer else [Fraction(1)] * len(forward)
     more = p if len(of) > p else 0  # a chunk of the first device that is not the first of all
@@ -396,10 +393,5 @@ def test_published_cases(schedule):
             assert low <= 100 * error <= high, (case.name, float(error))
         else:
             # One row whose ranks in the middle differ chunk by chunk, which no layout says, is 2.2 % low.
-            assert (-0.02 if alike_between(case) else -0.023) <= error <= 0.15, case.name
+            assert (-0.02 if case.name != "687-interleaved-4-12-2" else -0.023) <= error <= 0.15, case.name
     assert seen >= 13
-
-
-def alike_between(case):
-    """Whether all chunks of the devices between first and last take the same time."""
-    return len({t for stage, t in enumerate(case.forward) if 0 < stage % case.p < case.p - 1}) <= 1
