@@ -346,7 +346,7 @@ class UnequalChunks(Chapter):
         by_schedule(
             schedule,
             {
-                ("interleaved", "interleaved-zb"): holds(first_chunk <= chunk_of_first),
+                ("interleaved", "interleaved-zb"): holds(both(g >= pp, first_chunk <= chunk_of_first)),
                 "breadth-first": holds(both(m >= pp, first_chunk <= chunk_of_first)),
                 "zb-1p": 1,
                 "zb-h1": holds(m >= pp),
