@@ -232,7 +232,7 @@ def labels() -> str:
     from costmodel.equations.collectives.rates import Rates
     from costmodel.equations.evaluation import RARE_MODULES, STEPS
     from costmodel.equations.kernels.streams import Stream
-    from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED
+    from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED, TWO_WAY
     from costmodel.equations.published import PrintedRate
 
     systems = [*(step.system for step in STEPS.values()), Rates.system, Stream.system, PrintedRate.system]
@@ -244,7 +244,7 @@ def labels() -> str:
     )
     parts = [f'"""{NOTICE}\n\n{meaning}\n"""']
     modules = {"all": MODULES, "rare": RARE_MODULES}
-    schedules = {"asynchronous": ASYNCHRONOUS, "chunked": CHUNKED, "folded": FOLDED}
+    schedules = {"asynchronous": ASYNCHRONOUS, "chunked": CHUNKED, "folded": FOLDED, "two_way": TWO_WAY}
     for name, table in {"CHOICES": choices, "ROWS": rows, "SCHEDULES": schedules, "MODULES": modules}.items():
         parts.append(f"{name}: dict[str, tuple[str, ...]] = {pformat(table, width=120, sort_dicts=True)}")
     return "\n\n".join(parts) + "\n"

@@ -137,6 +137,19 @@ class Memory(Chapter):
     stage_step_extra = equation(
         bytes_, in_optimizer * states_held * step_extra_bytes_here, "held while the optimizer runs"
     )
+    entry_excess = equation(
+        count,
+        rows(
+            STAGE,
+            {
+                "first": largest(layout.folded, layout.two_way),
+                "middle": 0,
+                "last": layout.two_way,
+            },
+        )
+        * (layout.entry_layers - layout.exit_layers),
+        "layers by which the first stage of a pipeline exceeds the last, on ranks that have both",
+    )
     modules_in_flight = equation(
         count,
         layout.stage_modules * flight.head_in_flight,
@@ -144,8 +157,12 @@ class Memory(Chapter):
     )
     layers_in_flight = equation(
         count,
-        layout.stage_layers * flight.in_flight + modules_in_flight,
-        "layers whose activations are kept, once a micro-batch",
+        layout.stage_layers * flight.in_flight
+        + entry_excess * (flight.in_flight * (1 + layout.folded) / 2 - 1)
+        + modules_in_flight,
+        "layers whose activations are kept, once a micro-batch; of the last stage of a pipeline those of one micro-batch",
+        source="an event simulator",
+        approximate="exact of dualpipe, dualpipev and chimera, within one micro-batch of a stage of other folded schedules",
     )
     layers_kept_here = equation(
         count,

@@ -7,11 +7,12 @@ from costmodel.equations.axes import STAGE
 from costmodel.equations.host_memory import HostMemory
 from costmodel.equations.kernels.elementwise import OptimizerTraffic
 from costmodel.equations.kernels.layer import LayerCompute
+from costmodel.equations.parallelism.balance import Balance
 from costmodel.equations.parallelism.contention import TakenLinks
 from costmodel.equations.parallelism.context import ContextParallel
 from costmodel.equations.parallelism.data import FullySharded, GradientSync, ShardedTables
 from costmodel.equations.parallelism.experts import ExpertParallel, RoutedTraffic
-from costmodel.equations.parallelism.layout import Balance, Layout
+from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.legality import Legality
 from costmodel.equations.parallelism.multi_token import MultiToken
 from costmodel.equations.parallelism.offload import HostRates
@@ -263,7 +264,7 @@ class Step(Chapter):
     all_stages = equation(
         seconds, (layout.layers + modules) * layer_time + last_work, "a micro-batch on all stages together"
     )
-    plain = part(Balance, virtual_stages=1, folded=0)  # as 1F1B and GPipe have it, whatever a row's chunks
+    plain = part(Balance, virtual_stages=1, folded=0, two_way=0)  # as 1F1B and GPipe have it, whatever a row's chunks
     pipeline = part(
         Pipeline,
         pp=pp,
@@ -283,6 +284,10 @@ class Step(Chapter):
         last_backward=(plain.layers_of_last + modules) * layer_backward
         + further.losses_and_modules
         - further.losses_and_modules_forward,
+        last_chunk=layout.last_chunk + modules,
+        head_forward=further.losses_and_modules_forward,
+        head_input_gradient=further.losses_input_gradient,
+        head_weight_gradient=further.losses_weight_gradient,
     )
     sync = part(
         GradientSync,

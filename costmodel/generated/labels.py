@@ -83,7 +83,8 @@ ROWS: dict[str, tuple[str, ...]] = {'context': ('ring', 'ring-contiguous', 'all-
 
 SCHEDULES: dict[str, tuple[str, ...]] = {'asynchronous': ('pipedream', 'pipedream-2bw'),
  'chunked': ('interleaved', 'breadth-first', 'interleaved-zb'),
- 'folded': ('zb-v', 'v-half', 'v-min', 'dualpipev')}
+ 'folded': ('zb-v', 'v-half', 'v-min', 'dualpipev'),
+ 'two_way': ('dualpipe', 'chimera')}
 
 MODULES: dict[str, tuple[str, ...]] = {'all': ('core_attn', 'layernorm', 'moe_act', 'mla_up_proj', 'mlp', 'moe', 'shared_experts'),
  'rare': ('core_attn', 'mla_up_proj', 'mlp', 'moe', 'shared_experts')}

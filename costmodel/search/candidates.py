@@ -292,9 +292,8 @@ def candidates(
     rows += [
         (schedule, v, split)
         for schedule in schedules
-        if schedule not in FOLDED
-        for v in ((2,) if schedule in CHUNKED else (1,))
-        for split in _unequal(layers, v)
+        for v in ((2,) if schedule in (*CHUNKED, *FOLDED) else (1,))
+        for split in _unequal(layers, schedule, v)
     ]
     kept = [(shard, reshard) for shard in (0, *shards) for reshard in reshards]
     most_cp = max(1, min(MOST_CP, sequence_length // LEAST_TOKENS))
@@ -313,20 +312,26 @@ def candidates(
     )
 
 
-def ends(layers: int, pp: int, chunks: int, full: int) -> Iterator[tuple[int, int]]:
+def stages_of(schedule: str, pp: int, chunks: int) -> tuple[int, int]:
+    """How many stages `first` and `last` are ends of, and chunks of a stage: of a folded pipeline two stages a rank, of one chunk."""
+    return (pp * chunks, 1) if schedule in FOLDED else (pp, chunks)
+
+
+def ends(layers: int, stages: int, chunks: int, full: int) -> Iterator[tuple[int, int]]:
     """Layers of the first and the last stage, where each of the others has `full`: whole chunks, none more than the others."""
-    left = layers - (pp - 2) * full
+    left = layers - (stages - 2) * full
     for first in range(chunks, min(full, left - 1) + 1, chunks):
         if left - first <= full and (left - first) % chunks == 0:
             yield first, left - first
 
 
-def _unequal(layers: int, chunks: int) -> Iterator[Stages]:
-    """The layers of the ends for each number of stages that cannot be balanced: the last stage gets what the others leave."""
+def _unequal(layers: int, schedule: str, chunks: int) -> Iterator[Stages]:
+    """The layers of the ends for each number of ranks that cannot be balanced: the last stage gets what the others leave."""
     for pp in (size for size in _powers_of_two(LIMITS["pp"]) if size > 1):
         if layers % (pp * chunks) == 0 or (layers + 2) % (pp * chunks) == 0:
             continue
-        possible = [*ends(layers, pp, chunks, -(-layers // (pp * chunks)) * chunks)]
+        stages, of_a_stage = stages_of(schedule, pp, chunks)
+        possible = [*ends(layers, stages, of_a_stage, -(-layers // (stages * of_a_stage)) * of_a_stage)]
         if possible:
             first, last = possible[-1]
             yield Stages(first=first, last=last)

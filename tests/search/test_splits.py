@@ -38,6 +38,8 @@ def every_split(of, layout):
         (32, "tp=4 pp=2"),
         (32, "tp=2 pp=4 v=2"),
         (32, "tp=2 pp=4 schedule=zb-h1"),
+        (31, "tp=2 pp=4 schedule=zb-v"),
+        (32, "tp=2 pp=4 schedule=dualpipe"),
         (22, "tp=2 pp=4 p2p=overlap"),
     ],
 )
@@ -52,7 +54,7 @@ def test_no_split_is_faster(layers, words, vocabulary):
 
 def test_a_split_that_is_said_stays_and_others_have_none():
     of = workload(32)
-    for words in ("tp=2 pp=4 first=9 last=7", "tp=8", "tp=2 pp=4 schedule=zb-v"):
+    for words in ("tp=2 pp=4 first=9 last=7", "tp=8", "tp=2 pp=4 schedule=zb-v first=4 last=4"):
         layout = parse_layout(words, 24)
         assert best_split(of, layout, scalar_inputs(of, CATALOG)) == layout
 
@@ -63,6 +65,13 @@ def test_the_head_takes_the_place_of_layers():
     best = best_split(of, parse_layout("tp=2 pp=4", 24), scalar_inputs(of, CATALOG))
     assert best.last < 8 < best.first
     assert (32 - best.first - best.last) % 2 == 0
+
+
+def test_where_both_ends_are_on_one_rank_the_last_is_the_lighter():
+    of = workload(32, 262144, 48)
+    for schedule in ("dualpipe", "zb-v"):
+        best = best_split(of, parse_layout(f"tp=2 pp=4 schedule={schedule}", 24), scalar_inputs(of, CATALOG))
+        assert 1 <= best.last <= best.first
 
 
 def answer(layout, **more):

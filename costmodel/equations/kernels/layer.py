@@ -256,3 +256,6 @@ class LayerCompute(Chapter):
     loss_forward = equation(
         seconds, row(head.time, PART, "forward"), "of this, the head's forward pass; the loss is where backward begins"
     )
+    loss_weight_gradient = equation(
+        seconds, row(head.time, PART, "weight_gradient"), "of this, the gradient of the head's weights"
+    )

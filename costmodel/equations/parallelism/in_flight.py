@@ -3,7 +3,7 @@
 from sympy import Rational
 
 from costmodel.equations.axes import SCHEDULE, STAGE
-from costmodel.equations.parallelism.pipeline import Groups
+from costmodel.equations.parallelism.groups import Groups
 from costmodel.equations.parallelism.schedules import by_schedule
 from costmodel.symbolic import Chapter, count, equation, floor_divide, given, largest, part, rows, smallest
 

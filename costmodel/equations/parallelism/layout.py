@@ -1,6 +1,7 @@
 """What a layout is, and what it makes of a model on one rank: tokens, weights, layers of a stage."""
 
 from costmodel.equations.axes import CONTEXT, MICRO_BATCH, RESHARD, SCHEDULE, SEQUENCE, SHARDING, STAGE
+from costmodel.equations.parallelism.balance import Balance
 from costmodel.equations.parallelism.expert_grid import ExpertGrid
 from costmodel.equations.parallelism.multi_token_weights import ModuleWeights
 from costmodel.equations.parallelism.schedules import FOLDED, SCHEDULES, TWO_WAY, by_schedule
@@ -11,8 +12,6 @@ from costmodel.symbolic import (
     choice,
     choose,
     count,
-    divides,
-    either,
     equation,
     given,
     largest,
@@ -22,64 +21,6 @@ from costmodel.symbolic import (
     smallest,
     worst,
 )
-
-
-class Balance(Chapter):
-    """How many layers each kind of stage has: as said, or as even as they can be.
-
-    A count of layers that the chunks do not divide, but two more would, gives up one layer at each end, where embedding and head
-    take its place.
-    """
-
-    layers = given(count, "layers (L)", owner="model")
-    pp = given(count, "pipeline stages")
-    virtual_stages = given(count, "chunks of layers on a rank (v)", SCHEDULE, owner="layout")
-    first_layers = given(count, "layers of the first stage; 0: as balance has it", SCHEDULE, owner="layout")
-    last_layers = given(count, "layers of the last stage; 0: as balance has it", SCHEDULE, owner="layout")
-    folded = given(count, "1 where the pipeline comes back to its first rank")
-
-    chunks = equation(count, pp * virtual_stages, "chunks of layers in the pipeline")
-    ends_said = equation(count, first_layers + last_layers, "layers of the ends that are said")
-    spare_slots = equation(
-        count,
-        select(either(divides(chunks, layers), ends_said > 0), 0, 2),
-        "slots of the pipeline that hold the embedding and the head in place of a layer",
-        source="Megatron-LM: account_for_embedding_in_pipeline_split, account_for_loss_in_pipeline_split",
-    )
-    stages_left = equation(
-        count,
-        pp - select(first_layers > 0, 1, 0) - select(last_layers > 0, 1, 0),
-        "stages that share the other layers",
-        source="Megatron-LM: --decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers",
-    )
-    full_stage_layers = equation(
-        count,
-        select(
-            ends_said > 0,
-            (layers - ends_said) / largest(1, stages_left),
-            ceil_divide(layers + spare_slots, chunks) * virtual_stages,
-        ),
-        "layers of a middle stage",
-    )
-    layers_of_first = equation(
-        count,
-        select(
-            pp > 1,
-            select(first_layers > 0, first_layers, full_stage_layers - (1 + folded) * spare_slots / 2),
-            layers,
-        ),
-        "layers of the first stage; one stage alone is the first",
-    )
-    layers_of_middle = equation(count, select(pp > 2, full_stage_layers, 0), "layers of each stage between")
-    layers_of_last = equation(
-        count,
-        select(
-            pp > 1,
-            select(last_layers > 0, last_layers, full_stage_layers - (1 - folded) * spare_slots / 2),
-            0,
-        ),
-        "layers of the last stage",
-    )
 
 
 class Layout(Chapter):
@@ -173,8 +114,9 @@ class Layout(Chapter):
     folded = equation(
         count, by_schedule(schedule, {FOLDED: 1}, others=0), "1 where the pipeline comes back to its first rank"
     )
+    two_way = equation(count, weight_copies - 1, "1 where micro-batches enter at both ends")
     ends_meet = equation(
-        count, select(pp > 1, largest(folded, weight_copies - 1), 1), "1 where embedding and head are on one rank"
+        count, select(pp > 1, largest(folded, two_way), 1), "1 where embedding and head are on one rank"
     )
 
     balance = part(Balance, shared=True)
@@ -239,6 +181,15 @@ class Layout(Chapter):
         select(pp > 1, has_embedding * has_head * tied_embeddings * vocabulary_on_rank * hidden_size, 0),
         "weights that embedding and head share where a pipeline brings both to one rank",
     )
+    ends_expert_layers = equation(
+        count,
+        (
+            ceil_divide(largest(balance.entry_layers - model.first_expert_layer, 0), model.expert_every)
+            + balance.exit_layers / model.expert_every
+        )
+        / 2,
+        "layers with experts of the average of first and last stage, which two-way pipelines bring to one rank",
+    )
     modules = part(
         ModuleWeights,
         shared=True,
@@ -261,11 +212,15 @@ class Layout(Chapter):
                 {
                     "first": select(
                         pp > 1,
-                        ceil_divide(largest(stage_layers - model.first_expert_layer, 0), model.expert_every),
+                        select(
+                            two_way > 0,
+                            ends_expert_layers,
+                            ceil_divide(largest(stage_layers - model.first_expert_layer, 0), model.expert_every),
+                        ),
                         model.expert_layers,
                     ),
                     "middle": stage_layers / model.expert_every,
-                    "last": stage_layers / model.expert_every,
+                    "last": select(two_way > 0, ends_expert_layers, stage_layers / model.expert_every),
                 },
             ),
             0,

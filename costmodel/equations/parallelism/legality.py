@@ -1,9 +1,9 @@
 """The rules that a layout must keep, each an equation that is 1 where the rule holds."""
 
 from costmodel.equations.axes import EXPERT_OVERLAP
+from costmodel.equations.parallelism.groups import Groups
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.offloaded import Offloaded
-from costmodel.equations.parallelism.pipeline import Groups
 from costmodel.equations.parallelism.recomputation import Recomputation
 from costmodel.equations.parallelism.schedules import ASYNCHRONOUS, CHUNKED, FOLDED, TWO_WAY, by_schedule
 from costmodel.symbolic import (
@@ -91,17 +91,16 @@ class Legality(Chapter):
                 layout.ends_said <= 0,
                 both(
                     pp > 1,
-                    divides(v, layout.first_layers),
-                    divides(v, layout.last_layers),
-                    divides(v, layout.full_stage_layers),
-                    equal(layout.full_stage_layers * layout.stages_left, layout.layers - layout.ends_said),
-                    either(layout.full_stage_layers > 0, equal(layout.stages_left, 0)),
-                    by_schedule(layout.schedule, {(*FOLDED, *TWO_WAY): 0}, others=1) > 0,
+                    divides(layout.chunks_said, layout.first_layers),
+                    divides(layout.chunks_said, layout.last_layers),
+                    divides(layout.chunks_said, layout.even_share),
+                    equal(layout.even_share * layout.stages_left, layout.layers - layout.ends_said),
+                    either(layout.even_share > 0, equal(layout.stages_left, 0)),
                 ),
             )
         ),
-        "first and last leave each of the other stages as many layers, which v divides as it does them, and are not for "
-        f"{', '.join((*FOLDED, *TWO_WAY))}",
+        "first and last leave each of the other stages as many layers, which v divides as it does them; with "
+        f"{', '.join(FOLDED)} they are the two chunks of the first rank, and leave each of the other chunks as many",
         source="Megatron-LM: --decoder-first-pipeline-num-layers, --decoder-last-pipeline-num-layers",
     )
     rule_messages = equation(

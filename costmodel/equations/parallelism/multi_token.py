@@ -134,3 +134,13 @@ class MultiToken(Chapter):
         losses_compute + modules * (joining_products + joining_elementwise + joining_rerun + joining_exposed),
         "the same both ways, before FSDP",
     )
+    losses_weight_gradient = equation(
+        seconds,
+        (1 + modules) * layer.loss_weight_gradient + modules * row(projection.time, PART, "weight_gradient"),
+        "of this, gradients of the weights of heads and projections",
+    )
+    losses_input_gradient = equation(
+        seconds,
+        losses_and_modules - losses_and_modules_forward - losses_weight_gradient,
+        "the rest of their backward passes, which the stages before wait for",
+    )
