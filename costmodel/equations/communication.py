@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from costmodel.equations.axes import STAGE
-from costmodel.equations.training import Step
+from costmodel.equations.step_items import StepItems
 from costmodel.symbolic import part, select, worst
 from costmodel.symbolic.nodes import Expression
 from costmodel.symbolic.system import View
@@ -55,7 +55,7 @@ def communicating(layout: View, groups: Groups) -> Any:
         return select(experts > 0, worst(layout.dense_size * shared + layout.expert_size * routed, STAGE), shared)
 
     return part(
-        Step,
+        StepItems,
         shared=True,
         tp_all_gather=groups.along_tp.all_gather,
         tp_reduce_scatter=groups.along_tp.reduce_scatter,

@@ -2449,7 +2449,7 @@ def evaluate(*, layers: Any, layers_without_ffn: Any, recomputed_mla_up_proj: An
     time_dp = exposed_sync  # gradient and weight traffic
     time_bubble = pipeline_bubble  # pipeline bubble
     time_optimizer = optimizer  # optimizer
-    time_offload = head_is_slowest * head_share * host_exposed_tables * micro_batches + host_exposed_update + layer_passes * (host_exposed_backward + host_exposed_forward)  # copies between chip and host, and the update on the host
+    time_offload = head_passes * host_exposed_tables + host_exposed_update + layer_passes * (host_exposed_backward + host_exposed_forward)  # copies between chip and host, and the update on the host
     time_other = step_overhead  # data, logging, clipping
     joining_traffic = joining_traffic_backward + joining_traffic_forward * (repeated_layer + 1)  # traffic of the projection, hidden or not, both ways
     total_tp = joining_traffic * module_passes + layer_passes * (tensor_backward + tensor_forward * (repeated_tp + 1))  # tensor-parallel traffic, hidden or not
