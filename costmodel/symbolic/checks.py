@@ -67,7 +67,7 @@ class _UnitWalk:
             if x.name not in self.units:
                 raise EquationError(f"{x.name} is neither an input nor defined")
             return self.units[x.name]
-        if x.is_number and not x.free_symbols:
+        if isinstance(x, (sp.Number, sp.NumberSymbol)):
             return None if x == 0 or x in {sp.oo, -sp.oo} else count
         if isinstance(x, sp.Mul):
             product = count

@@ -54,6 +54,8 @@ SLICE = {
     "host_link_bandwidth": 30e9,
     "dcn_share": 1,
     "dcn_latency": 10e-6,
+    "twist": 0,
+    "twist_side": 1,
     "tokens": 0,
     "dispatch_bytes": 0,
     "combine_bytes": 0,

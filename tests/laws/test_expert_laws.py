@@ -41,7 +41,10 @@ def mixtures(draw, **limits):
     )
     if shared:
         held = replace(held, experts=replace(held.experts, shared_ffn_size=layout.tp * 64))
+    # Only a layer without experts has a dense feed-forward to run again.
+    again = "core_attn" if not first and "mlp" in layout.recompute.partition("/")[0].split("+") else layout.recompute
     changed = case.laid(
+        recompute=again,
         ep=ep,
         etp=etp,
         sequence_parallel=layout.tp > 1,

@@ -154,11 +154,15 @@ def test_31_sequence_parallelism_keeps_fewer_activations(case):
 @few
 @given(cases(least_pp=2), st.integers(2, 16))
 def test_33_the_bubble_share_shrinks_as_micro_batches_grow(case, times):
+    """Where a rank has one chunk. With several, a head on the last one holds the others up once a group of micro-batches, and a
+    rank without it may never wait: there only the time of a micro-batch shrinks.
+    """
     more = case.on(global_batch=case.workload.global_batch * times)
     few_batches, many = case(), more()
-    if few_batches["micro_batches"] > case.layout.pp or not few_batches["spare_slots"]:
-        assert many["time_bubble"] == pytest.approx(few_batches["time_bubble"], rel=ROUNDING)
-    assert many["time_bubble"] / many["step_time"] < few_batches["time_bubble"] / few_batches["step_time"]
+    if case.layout.virtual_stages == 1:
+        if few_batches["micro_batches"] > case.layout.pp or not few_batches["spare_slots"]:
+            assert many["time_bubble"] == pytest.approx(few_batches["time_bubble"], rel=ROUNDING)
+        assert many["time_bubble"] / many["step_time"] < few_batches["time_bubble"] / few_batches["step_time"]
     assert many["step_time"] <= times * few_batches["step_time"]
 
 

@@ -92,6 +92,7 @@ BROKEN = {
     "rule_context_type": (decoder(), "cp_type=ulysses"),
     "rule_sharing": (decoder(), "zero=3 shard=3"),
     "rule_resharding": (decoder(), "zero=2 reshard=backward"),
+    "rule_recompute": (decoder(), "recompute=mla_up_proj"),
     "rule_experts": (mixture(), "ep=16"),
     "rule_expert_features": (mixture(), "etp=64"),
     "rule_expert_grid": (mixture(experts=96), "ep=3"),
