@@ -78,11 +78,12 @@ def plan(
 ) -> Answer:
     """The fastest of all legal layouts, with time, memory and money.
 
-    Ties, the trade of memory for time, and what rules out the others come with them.
+    Ties, the trade of memory for time, and what rules out the others come with them. Ctrl-C shows the best so far.
     """
     from costmodel.studies.plan import plan as study
 
-    return study(
+    shown = Progress()
+    answer = study(
         model,
         on,
         slices=slices,
@@ -102,5 +103,8 @@ def plan(
         recompute=recompute,
         top=top,
         catalog=catalog,
-        progress=Progress().share,
+        progress=shown.share,
     )
+    if answer.share_searched < 1:
+        shown.end()
+    return answer

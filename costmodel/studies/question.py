@@ -170,10 +170,12 @@ def batches(question: Question, catalog: Catalog) -> list[int]:
     return question.batch.candidates(question.workload.machine.chips, question.workload.sequence_length, slack)
 
 
-def searched(question: Question, catalog: Catalog, progress: Callable[[float], None] = lambda _: None) -> Grid:
+def searched(
+    question: Question, catalog: Catalog, progress: Callable[[float], None] = lambda _: None, *, so_far: bool = False
+) -> Grid:
     """The grid of all layouts, at the first batch that any legal layout divides.
 
-    Where the batch may be rounded, sizes that divide well over the chips are tried in turn.
+    Where the batch may be rounded, sizes that divide well over the chips are tried in turn. `so_far` as for `search`.
     """
     grids: list[Grid] = []
     for sequences in batches(question, catalog):
@@ -188,7 +190,7 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
             shards=settled.shards,
             reshards=question.reshards,
         )
-        grids.append(search(settled, catalog, tried, progress, placement=question.placement))
+        grids.append(search(settled, catalog, tried, progress, placement=question.placement, so_far=so_far))
         if grids[-1].legal.any():
             return grids[-1]
     return grids[0]
