@@ -11,8 +11,8 @@ from costmodel.search.candidates import candidates
 from costmodel.search.grid import search
 from costmodel.search.software import Software
 from costmodel.search.workload import Workload
-from costmodel.studies.estimate import TIME_ITEMS
 from costmodel.studies.differences import why
+from costmodel.studies.estimate import TIME_ITEMS
 from costmodel.studies.plan import TIE, plan
 from costmodel.studies.train import train
 from tests.equations.training.drawn import CATALOG, decoder, machine
