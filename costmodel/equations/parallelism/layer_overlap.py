@@ -87,7 +87,8 @@ class LayerOverlap(Chapter):
     tp_reduce_scatter = given(seconds, "the same, summed")
     taken = given(seconds, "a product of a layer", PART, MATMUL)
     tp_overlap_pieces = given(count, "pieces that a product is cut into before its scatter", owner="assumption")
-    layers_of_a_step = given(count, "layers of the average stage times micro-batches")
+    mean_layers = given(count, "layers of the average stage")
+    micro_batches = given(count, "micro-batches of a step")
 
     hop = equation(seconds, tp_all_gather / (tp - 1), "one shard to the next rank")
     scattered_piece = equation(seconds, tp_reduce_scatter / tp_overlap_pieces, "one piece of a scatter")
@@ -131,12 +132,13 @@ class LayerOverlap(Chapter):
     overlapped_backward = equation(
         seconds, to_attention_output.exposed + to_ffn_out.exposed + bulk, "what shows backward with tp_comm_overlap"
     )
-    all_of_step = equation(seconds, layers_of_a_step * (all_forward + all_backward), "traffic of a step")
+    layers_of_step = equation(count, mean_layers * micro_batches, "layers that a rank runs in a step")
+    all_of_step = equation(seconds, layers_of_step * (all_forward + all_backward), "traffic of a step")
     plain_of_step = equation(
-        seconds, layers_of_a_step * (all_forward + plain_backward), "what shows of a step without tp_comm_overlap"
+        seconds, layers_of_step * (all_forward + plain_backward), "what shows of a step without tp_comm_overlap"
     )
     overlapped_of_step = equation(
         seconds,
-        layers_of_a_step * (overlapped_forward + overlapped_backward),
+        layers_of_step * (overlapped_forward + overlapped_backward),
         "what shows of a step with tp_comm_overlap",
     )

@@ -132,5 +132,6 @@ def layer(tp, gather, scatter, products):
         tp_reduce_scatter=scatter,
         taken=[taken] * len(PART.labels),
         tp_overlap_pieces=4,
-        layers_of_a_step=3,
+        mean_layers=3,
+        micro_batches=2,
     )
