@@ -50,7 +50,9 @@ def _overlap_inputs(
     workload: Workload, layout: Layout, given: Mapping[str, Any], values: Mapping[str, Any], catalog: Catalog
 ) -> dict[str, Any]:
     if layout.tp == 1 or not layout.sequence_parallel:
-        raise InputError(f'nothing is gathered and scattered in a layer under "{layout}": give --layout with tp and sp=1')
+        raise InputError(
+            f'nothing is gathered and scattered in a layer under "{layout}": give --layout with tp and sp=1'
+        )
     if workload.model.experts is not None or workload.model.latent_attention is not None:
         raise InputError(
             f"overlaps are of layers with dense feed-forwards and plain attention, which {workload.model.name} has not: "

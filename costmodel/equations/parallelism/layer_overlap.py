@@ -59,7 +59,9 @@ class ExpertPair(Chapter):
     experts_backward = given(seconds, "experts, gradients of their inputs")
     experts_weights = given(seconds, "experts, gradients of their weights")
     dispatch_backward = given(seconds, "gradients of tokens back")
-    attention_backward = given(seconds, "attention and all else outside the experts, backward, gradients of weights included")
+    attention_backward = given(
+        seconds, "attention and all else outside the experts, backward, gradients of weights included"
+    )
 
     period = equation(
         seconds,
@@ -109,7 +111,9 @@ class LayerOverlap(Chapter):
     to_attention_output = part(
         RingExchange, n=tp, hop=hop, piece=row(row(taken, PART, "input_gradient"), MATMUL, "attention_output") / tp
     )
-    to_ffn_out = part(RingExchange, n=tp, hop=hop, piece=row(row(taken, PART, "input_gradient"), MATMUL, "ffn_out") / tp)
+    to_ffn_out = part(
+        RingExchange, n=tp, hop=hop, piece=row(row(taken, PART, "input_gradient"), MATMUL, "ffn_out") / tp
+    )
 
     bulk = equation(
         seconds,
