@@ -16,6 +16,7 @@ from costmodel.cli.options import (
     Dropout,
     Dtype,
     ExpertKernels,
+    ExpertOverlap,
     Launches,
     LossChunks,
     MultiToken,
@@ -73,6 +74,7 @@ def plan(
     placement: Placement = "best",
     offload: Offload = None,
     reshard: Reshard = None,
+    ep_overlap: ExpertOverlap = None,
     recompute: Recomputed = None,
     top: Annotated[int, count("--top", "COUNT", "How many of the fastest layouts to show.")] = 5,
 ) -> Answer:
@@ -100,6 +102,7 @@ def plan(
         placement=placement,
         offload=offload,
         reshard=reshard,
+        ep_overlap=ep_overlap,
         recompute=recompute,
         top=top,
         catalog=catalog,

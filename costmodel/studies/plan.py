@@ -13,10 +13,8 @@ from costmodel.catalog.entries import Model
 from costmodel.codes import INTERRUPTED
 from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
-from costmodel.search.candidates import OFFLOADS_TO, RESHARDS_TO
 from costmodel.search.grid import Grid, search
-from costmodel.search.host import check_host
-from costmodel.search.layout import OFFLOADS, Layout
+from costmodel.search.layout import Layout
 from costmodel.search.recomputation import recomputations
 from costmodel.search.routing import ExpertRouting
 from costmodel.search.software import Software
@@ -27,8 +25,9 @@ from costmodel.studies.question import Question, ask, require_legal, searched
 from costmodel.studies.ties import TIE
 from costmodel.studies.train import LEAST_GAIN, assumptions
 from costmodel.studies.training_tables import details
+from costmodel.studies.tried import expert_overlap, offloads, reshards
 from costmodel.topology.frameworks import BEST
-from costmodel.topology.machine import Machine, parse_machine
+from costmodel.topology.machine import parse_machine
 
 FRONT_STEP = 0.02
 """Along the Pareto front, a layout is shown when its step is this much slower than that of the one before."""
@@ -221,6 +220,7 @@ def plan(
     placement: str = BEST,
     offload: str | None = None,
     reshard: str | None = None,
+    ep_overlap: str | None = None,
     recompute: str | None = None,
     top: int = 5,
     catalog: Catalog | Path | None = None,
@@ -231,7 +231,8 @@ def plan(
     `placement` keeps to those that a framework of that name reaches, an order, or the one written out. `offload` lets hosts keep
     states, weights or activations in their memory (`host`), states on their drives too (`nvme`); nothing without it. `recompute`
     lists what may be run again, as `recompute` of a layout; without it what searches try. `reshard` lets FSDP keep gathered weights to
-    the backward pass (`backward`), or to the end of the step too (`step`); without it as the recipe has it.
+    the backward pass (`backward`), or to the end of the step too (`step`); without it as the recipe has it. `ep_overlap` says what
+    exchanges of experts hide behind; nothing without it.
     `progress` is told the share of the search that is done. Raises InputError, with the nearest valid choice, for anything
     that cannot be used, and when no layout at all is legal.
     """
@@ -254,33 +255,15 @@ def plan(
         loss_chunks=loss_chunks,
         multi_token_prediction=multi_token_prediction,
     )
-    question = replace(question, placement=placement, offloads=_offloads(machine, offload), reshards=_reshards(reshard))
+    question = replace(question, placement=placement, offloads=offloads(machine, offload), reshards=reshards(reshard))
+    if ep_overlap is not None:
+        question = replace(question, ep_overlap=expert_overlap(question, ep_overlap))
     if recompute is not None:
         question = replace(question, recomputes=recomputations(recompute))
     start = perf_counter()
     grid = searched(question, opened, progress, so_far=True)
     seconds = perf_counter() - start
     return _answer(grid, question, opened, top, seconds)
-
-
-def _reshards(latest: str | None) -> tuple[str, ...]:
-    """What is tried of how long FSDP keeps gathered weights, beside what the recipe has."""
-    if latest is None:
-        return ()
-    if latest not in RESHARDS_TO:
-        raise InputError.unknown("moment to reshard at", latest, RESHARDS_TO)
-    return RESHARDS_TO[latest]
-
-
-def _offloads(machine: Machine, where: str | None) -> tuple[str, ...]:
-    """What hosts may keep."""
-    if where is None:
-        return OFFLOADS[:1]
-    if where not in OFFLOADS_TO:
-        raise InputError.unknown("place to offload to", where, OFFLOADS_TO)
-    for offload in OFFLOADS_TO[where]:
-        check_host(machine, offload)
-    return OFFLOADS_TO[where]
 
 
 def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds: float) -> PlanAnswer:

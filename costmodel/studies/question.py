@@ -14,7 +14,7 @@ from costmodel.errors import InputError
 from costmodel.search.batch import Batch, parse_batch
 from costmodel.search.candidates import candidates, tried_recomputes
 from costmodel.search.grid import Grid, search
-from costmodel.search.layout import OFFLOADS
+from costmodel.search.layout import OFFLOADS, OVERLAPS
 from costmodel.search.precision import precision_name
 from costmodel.search.routing import ExpertRouting, parse_routing
 from costmodel.search.software import Software
@@ -36,6 +36,8 @@ class Question:
     offloads: tuple[str, ...] = OFFLOADS[:1]
     """What a search lets hosts keep."""
     reshards: tuple[str, ...] = ()
+    ep_overlap: str = OVERLAPS[0]
+    """What the exchanges of experts hide behind."""
     """What a search tries of how long FSDP keeps gathered weights, beside what the recipe has."""
     recomputes: tuple[str, ...] = ()
     """What a search tries of recomputation; what is usual for the code that trains when empty."""
@@ -190,6 +192,7 @@ def searched(
             shards=settled.shards,
             reshards=question.reshards,
         )
+        tried = replace(tried, ep_overlap=question.ep_overlap)
         grids.append(search(settled, catalog, tried, progress, placement=question.placement, so_far=so_far))
         if grids[-1].legal.any():
             return grids[-1]

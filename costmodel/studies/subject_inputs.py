@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def subject_inputs(
-    subject: str, workload: Workload, layout: Layout, train_tokens: float, catalog: Catalog
+    subject: str, workload: Workload, layout: Layout, train_tokens: int, catalog: Catalog
 ) -> tuple[dict[str, Any], list[str]]:
     """The inputs, and what is to be said of them; raises InputError where the layout has nothing of the subject."""
     given = inputs(workload, layout, catalog)
