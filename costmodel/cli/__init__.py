@@ -10,7 +10,7 @@ import os
 import sys
 from typing import NoReturn
 
-INTERRUPTED = 130
+from costmodel.codes import INTERRUPTED
 
 
 def main() -> NoReturn:

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import typer
 
-from costmodel.cli import INTERRUPTED, elsewhere
+from costmodel.cli import elsewhere
 from costmodel.cli.app import build
+from costmodel.codes import INTERRUPTED
 from costmodel.errors import CostmodelError
 from costmodel.report.write import silence_standard_output
 

@@ -194,6 +194,16 @@ Reshard = Annotated[
         "(step). Without it as the recipe has it.",
     ),
 ]
+ExpertOverlap = Annotated[
+    str | None,
+    typer.Option(
+        "--ep-overlap",
+        metavar="WHAT",
+        show_default=False,
+        help="What the exchanges of experts hide behind, as ep_overlap of a layout: shared (the shared experts) or micro-batch "
+        "(the work of another one). Nothing without it.",
+    ),
+]
 Recomputed = Annotated[
     str | None,
     typer.Option(

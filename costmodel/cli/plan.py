@@ -16,6 +16,7 @@ from costmodel.cli.options import (
     Dropout,
     Dtype,
     ExpertKernels,
+    ExpertOverlap,
     Launches,
     LossChunks,
     MultiToken,
@@ -73,16 +74,18 @@ def plan(
     placement: Placement = "best",
     offload: Offload = None,
     reshard: Reshard = None,
+    ep_overlap: ExpertOverlap = None,
     recompute: Recomputed = None,
     top: Annotated[int, count("--top", "COUNT", "How many of the fastest layouts to show.")] = 5,
 ) -> Answer:
     """The fastest of all legal layouts, with time, memory and money.
 
-    Ties, the trade of memory for time, and what rules out the others come with them.
+    Ties, the trade of memory for time, and what rules out the others come with them. Ctrl-C shows the best so far.
     """
     from costmodel.studies.plan import plan as study
 
-    return study(
+    shown = Progress()
+    answer = study(
         model,
         on,
         slices=slices,
@@ -99,8 +102,12 @@ def plan(
         placement=placement,
         offload=offload,
         reshard=reshard,
+        ep_overlap=ep_overlap,
         recompute=recompute,
         top=top,
         catalog=catalog,
-        progress=Progress().share,
+        progress=shown.share,
     )
+    if answer.share_searched < 1:
+        shown.end()
+    return answer

@@ -252,7 +252,7 @@ class Candidates:
             p2p=said.p2p,
             ep=int(degrees.get("ep", 1)),
             etp=int(degrees.get("etp", 1)),
-            ep_overlap=self.ep_overlap,
+            ep_overlap=self.ep_overlap if int(degrees.get("ep", 1)) > 1 else OVERLAPS[0],
             dispatch=self.dispatch,
         )
 

@@ -45,7 +45,7 @@ class Grid:
     `step_time` is that of the best placement; it does not look at memory. Time and memory are infinite where a rule is broken.
     `order` holds the rows of the table of placements whose degrees have a legal layout, sorted by degrees, and `rows_of` numbers
     their tuples of degrees. `broken` counts, for each rule, the layouts that broke it first. Of the layouts `searched`, time and
-    memory of those `evaluated` were worked out: the rules let no other pass.
+    memory of those `evaluated` were worked out: the rules let no other pass, or the search was interrupted after this `share`.
     """
 
     workload: Workload
@@ -62,6 +62,7 @@ class Grid:
     broken: dict[str, int]
     searched: int
     evaluated: int
+    share: float = 1.0
 
     @property
     def fits(self) -> NDArray[np.bool_]:
@@ -139,11 +140,13 @@ def search(
     *,
     placement: str = BEST,
     all_levels: bool = False,
+    so_far: bool = False,
 ) -> Grid:
     """Evaluate every layout of the candidates on the machine; `progress` is told the share that is done.
 
     `placement` leaves those that a framework, an order or a placement reaches, and `all_levels` tells placements apart even
-    where levels of the network have the same bandwidth.
+    where levels of the network have the same bandwidth. With `so_far` an interrupt leaves what was evaluated before it, unless that
+    is nothing.
     """
     import numpy as np
 
@@ -162,15 +165,24 @@ def search(
     own = candidates.subset(rows.tolist() for rows in some)
     whole = Run(module, table, {**scalars, **own.inputs()}).shared()
     runs = [_Started(whole, some, part, rows_of) for part in parts(passing, np.bincount(rows_of))]
-    evaluated = sum(run.points for run in runs)
-    done = 0
+    possible = sum(run.points for run in runs)
+    done: list[int] = []
+
+    def timed(block: tuple[_Started, slice]) -> None:
+        started, rows = block
+        done.append(started.times(rows, arrays["step_time"]))
+
     # numpy works outside the interpreter's lock, so threads share the parts and their blocks; no two write the same points.
-    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as threads:
-        list(threads.map(lambda run: run.on_degrees(arrays, legal), runs))
-        blocks = [(run, rows) for run in runs for rows in run.blocks()]
-        for points in threads.map(lambda block: block[0].times(block[1], arrays["step_time"]), blocks):
-            done += points
-            progress(done / evaluated)
+    try:
+        with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as threads:
+            list(threads.map(lambda run: run.on_degrees(arrays, legal), runs))
+            blocks = [(run, rows) for run in runs for rows in run.blocks()]
+            for _ in threads.map(timed, blocks):
+                progress(sum(done) / possible)
+    except KeyboardInterrupt:
+        legal &= np.isfinite(arrays["step_time"])
+        if not so_far or not legal.any():
+            raise
     arrays["step_time"][~legal] = np.inf
     return Grid(
         workload=workload,
@@ -184,7 +196,8 @@ def search(
         host_left=_host_left(workload, candidates, placed, scalars, order, rows_of),
         broken=found.broken,
         searched=int(np.prod(candidates.shape)) * len(placed),
-        evaluated=evaluated,
+        evaluated=sum(done),
+        share=sum(done) / possible if possible else 1.0,
     )
 
 

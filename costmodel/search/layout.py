@@ -258,7 +258,8 @@ def _not_multiplying_out(tp: int, cp: int, pp: int, dp: int, chips: int) -> str:
     product = f"{shown} x dp {dp} = {tp * cp * pp * dp}"
     if chips % (tp * cp * pp) == 0:
         return f"layout: {product}, not the {chips} chips; dp={chips // (tp * cp * pp)} would fill them"
-    best = max((p for p in range(1, pp + 1) if chips % (tp * cp * p) == 0), default=0)
+    fitting = (p for p in range(1, 2 * pp) if chips % (tp * cp * p) == 0)
+    best = min(fitting, key=lambda p: abs(p - pp), default=0)
     if best:
         return f"layout: {product}, not the {chips} chips; nearest: tp={tp}{context} pp={best} dp={chips // (tp * cp * best)}"
     if chips % tp == 0:

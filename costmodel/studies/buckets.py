@@ -39,7 +39,7 @@ class GradientBuckets:
         """In a sentence."""
         count = "one bucket" if self.buckets == 1 else f"{self.buckets:,} buckets of {human.size(self.bucket_bytes)}"
         return (
-            f"DDP in {count} on an idle wire shows {human.seconds(self.exposed_s)} of {human.seconds(self.reduced_s)}; "
+            f"gradients are reduced at once here; PyTorch's DDP in {count} on an idle wire shows {human.seconds(self.exposed_s)} of {human.seconds(self.reduced_s)}; "
             f"{human.size(self.best_bucket_bytes)} a bucket shows least, {human.seconds(self.best_exposed_s)}"
         )
 

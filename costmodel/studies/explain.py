@@ -237,13 +237,8 @@ def _training_inputs(
     catalog: Catalog,
     subject: str,
 ) -> _Inputs:
-    from costmodel.search.evaluate import evaluate, inputs
-    from costmodel.studies.buckets import bucket_inputs, reduced_whole
-    from costmodel.studies.economics import list_price, run_inputs
-    from costmodel.studies.intervals import StepErrors
-    from costmodel.studies.offload import offload_inputs
     from costmodel.studies.question import ask
-    from costmodel.studies.traffic import traffic_inputs
+    from costmodel.studies.subject_inputs import subject_inputs
     from costmodel.studies.train import settle
     from costmodel.topology.machine import parse_machine
 
@@ -263,25 +258,8 @@ def _training_inputs(
     workload, chosen = settle(question, layout, catalog)
     said = f"{workload.model.name} on {machine.name_as_typed}"
     assumed = [note for note in question.said(workload.global_batch) if subject == "run" or "--tokens" not in note]
-    given = inputs(workload, chosen, catalog)
-    if subject == "run":
-        price = list_price(machine.cluster.prices)
-        values = evaluate(workload, chosen, catalog)
-        given = run_inputs(workload, values, catalog, question.train_tokens, price)
-    elif subject == "buckets":
-        if not reduced_whole(chosen):
-            raise InputError(
-                f'no gradient is reduced in buckets under "{chosen}": give --layout with zero=0 and dp of 2 or more'
-            )
-        given = bucket_inputs(workload, chosen, evaluate(workload, chosen, catalog), catalog)
-    elif subject == "offload":
-        given = offload_inputs(workload, given, evaluate(workload, chosen, catalog), catalog)
-    elif subject == "interval":
-        error = StepErrors.of(workload, catalog).time
-        given = error.inputs(evaluate(workload, chosen, catalog)["step_time"])
-        assumed = [*assumed, error.said()]
-    elif subject == "traffic":
-        given = traffic_inputs(given, evaluate(workload, chosen, catalog))
+    given, noted = subject_inputs(subject, workload, chosen, question.train_tokens, catalog)
+    assumed += noted
     kind = int(machine.is_torus) + 2 * (subject == "training" and workload.has_experts)
     return kind, given, said, (f"layout: {chosen}", *assumed)
 

@@ -10,23 +10,24 @@ from time import perf_counter
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.catalog.entries import Model
+from costmodel.codes import INTERRUPTED
 from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
-from costmodel.search.candidates import OFFLOADS_TO, RESHARDS_TO
 from costmodel.search.grid import Grid, search
-from costmodel.search.host import check_host
-from costmodel.search.layout import OFFLOADS, Layout
+from costmodel.search.layout import Layout
 from costmodel.search.recomputation import recomputations
 from costmodel.search.routing import ExpertRouting
 from costmodel.search.software import Software
 from costmodel.search.splits import best_split
-from costmodel.studies.estimate import TIME_ITEMS, Estimate, estimate
+from costmodel.studies.differences import why
+from costmodel.studies.estimate import Estimate, estimate
 from costmodel.studies.question import Question, ask, require_legal, searched
 from costmodel.studies.ties import TIE
 from costmodel.studies.train import LEAST_GAIN, assumptions
 from costmodel.studies.training_tables import details
+from costmodel.studies.tried import expert_overlap, offloads, reshards
 from costmodel.topology.frameworks import BEST
-from costmodel.topology.machine import Machine, parse_machine
+from costmodel.topology.machine import parse_machine
 
 FRONT_STEP = 0.02
 """Along the Pareto front, a layout is shown when its step is this much slower than that of the one before."""
@@ -60,7 +61,8 @@ class PlanAnswer:
     `ties` counts the layouts within `TIE` of the best; `front` trades step time for memory; `too_big` are faster but do not fit;
     `remedy` says what would fit when nothing does. `inside_domain` is the best with tensor parallelism inside one fast domain,
     as nearly everybody runs it, when the best of all spreads it further. Where only what one `placement` reaches was searched,
-    `best_placed` is the best on any placement.
+    `best_placed` is the best on any placement. `share_searched` is less than 1 where the search was interrupted: all else is then of what
+    had been looked at, and there is no `best_placed`.
     """
 
     best: tuple[Estimate, ...]
@@ -76,14 +78,15 @@ class PlanAnswer:
     legal: int
     fitting: int
     search_seconds: float
+    share_searched: float
     remedy: str
     notes: tuple[str, ...]
     assumptions: tuple[str, ...]
 
     @property
     def exit_code(self) -> int:
-        """1 when nothing fits."""
-        return int(self.fitting == 0)
+        """1 when nothing fits; that of an interrupt, whatever was found before it."""
+        return INTERRUPTED if self.share_searched < 1 else int(self.fitting == 0)
 
     def records(self) -> Sequence[Record]:
         """One row a layout, fastest first."""
@@ -194,6 +197,7 @@ class PlanAnswer:
             "legal": self.legal,
             "fitting": self.fitting,
             "search_seconds": self.search_seconds,
+            "share_searched": self.share_searched,
             "rejected": [{"reason": r.reason, "count": r.count} for r in self.rejected],
         }
 
@@ -216,6 +220,7 @@ def plan(
     placement: str = BEST,
     offload: str | None = None,
     reshard: str | None = None,
+    ep_overlap: str | None = None,
     recompute: str | None = None,
     top: int = 5,
     catalog: Catalog | Path | None = None,
@@ -226,7 +231,8 @@ def plan(
     `placement` keeps to those that a framework of that name reaches, an order, or the one written out. `offload` lets hosts keep
     states, weights or activations in their memory (`host`), states on their drives too (`nvme`); nothing without it. `recompute`
     lists what may be run again, as `recompute` of a layout; without it what searches try. `reshard` lets FSDP keep gathered weights to
-    the backward pass (`backward`), or to the end of the step too (`step`); without it as the recipe has it.
+    the backward pass (`backward`), or to the end of the step too (`step`); without it as the recipe has it. `ep_overlap` says what
+    exchanges of experts hide behind; nothing without it.
     `progress` is told the share of the search that is done. Raises InputError, with the nearest valid choice, for anything
     that cannot be used, and when no layout at all is legal.
     """
@@ -249,33 +255,15 @@ def plan(
         loss_chunks=loss_chunks,
         multi_token_prediction=multi_token_prediction,
     )
-    question = replace(question, placement=placement, offloads=_offloads(machine, offload), reshards=_reshards(reshard))
+    question = replace(question, placement=placement, offloads=offloads(machine, offload), reshards=reshards(reshard))
+    if ep_overlap is not None:
+        question = replace(question, ep_overlap=expert_overlap(question, ep_overlap))
     if recompute is not None:
         question = replace(question, recomputes=recomputations(recompute))
     start = perf_counter()
-    grid = searched(question, opened, progress)
+    grid = searched(question, opened, progress, so_far=True)
     seconds = perf_counter() - start
     return _answer(grid, question, opened, top, seconds)
-
-
-def _reshards(latest: str | None) -> tuple[str, ...]:
-    """What is tried of how long FSDP keeps gathered weights, beside what the recipe has."""
-    if latest is None:
-        return ()
-    if latest not in RESHARDS_TO:
-        raise InputError.unknown("moment to reshard at", latest, RESHARDS_TO)
-    return RESHARDS_TO[latest]
-
-
-def _offloads(machine: Machine, where: str | None) -> tuple[str, ...]:
-    """What hosts may keep."""
-    if where is None:
-        return OFFLOADS[:1]
-    if where not in OFFLOADS_TO:
-        raise InputError.unknown("place to offload to", where, OFFLOADS_TO)
-    for offload in OFFLOADS_TO[where]:
-        check_host(machine, offload)
-    return OFFLOADS_TO[where]
 
 
 def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds: float) -> PlanAnswer:
@@ -287,19 +275,22 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
         return estimate(grid.workload, layout, catalog, question.train_tokens)
 
     remedy = ""
+    whole = grid.share == 1
     if fits.any():
         positions = grid.best(fits, grid.step_time, top)
         ties = int((fits & (grid.step_time <= grid.step_time[positions[0]] * (1 + TIE))).sum())
     else:
         positions = grid.best(grid.legal, grid.device_used, top)
         ties = 0
-        remedy = _remedy(grid, question, catalog, float(grid.device_used[positions[0]]))
+        least = float(grid.device_used[positions[0]])
+        remedy = _remedy(grid, question, catalog, least) if whole else "nothing fits of what was looked at"
     best = tuple(full(index) for index in positions)
     if fits.any():
         best = tuple(sorted(best, key=lambda found: found.step_time_s))
     limit = best[0].step_time_s if fits.any() else 0.0
     too_big = grid.best(grid.legal & ~fits & (grid.step_time < limit), grid.step_time, 3)
-    anywhere = _on_any_placement(grid, question, catalog) if fits.any() and question.placement != BEST else None
+    narrowed = whole and question.placement != BEST
+    anywhere = _on_any_placement(grid, question, catalog) if fits.any() and narrowed else None
     inside = _inside_domain(grid, positions[0]) if fits.any() else None
     fitting = grid.count(fits)
     legal = grid.count(grid.legal)
@@ -307,6 +298,10 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
     rejected.append(
         Rejected("the memory of a chip holds it, with what the runtime and its buffers need", legal - fitting)
     )
+    notes = question.said(grid.workload.global_batch)
+    if not whole:
+        rejected.append(Rejected("not looked at", grid.searched - legal - sum(grid.broken.values())))
+        notes = (f"interrupted after {human.percent(grid.share)} of the search: the best so far", *notes)
     return PlanAnswer(
         best=best,
         placement=question.placement,
@@ -324,8 +319,9 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
         legal=legal,
         fitting=fitting,
         search_seconds=seconds,
+        share_searched=grid.share,
         remedy=remedy,
-        notes=question.said(grid.workload.global_batch),
+        notes=notes,
         assumptions=assumptions(best[0]),
     )
 
@@ -345,27 +341,6 @@ def _inside_domain(grid: Grid, best: tuple[int, ...]) -> tuple[int, ...] | None:
         return None
     found = grid.best(grid.fits & (degrees <= domain), grid.step_time, 1)
     return found[0] if found else None
-
-
-def why(best: Sequence[Estimate]) -> str:
-    """In what the best beats the next that splits the model otherwise, and what it pays for that."""
-
-    def split(found: Estimate) -> tuple[int, int, int]:
-        return found.layout.tp, found.layout.cp, found.layout.pp
-
-    first = best[0]
-    other = next((b for b in best[1:] if split(b) != split(first)), best[1])
-    changes = {item: other.time[item] - first.time[item] for item in TIME_ITEMS}
-    told = sorted(
-        (item for item in changes if abs(changes[item]) > 0.005 * first.step_time_s), key=lambda i: -abs(changes[i])
-    )
-    gains = [f"{human.seconds(changes[i])} less of {TIME_ITEMS[i]}" for i in told if changes[i] > 0]
-    losses = [f"{human.seconds(-changes[i])} more of {TIME_ITEMS[i]}" for i in told if changes[i] < 0]
-    context = f" cp={other.layout.cp}" if max(other.layout.cp, first.layout.cp) > 1 else ""
-    versus = f"against tp={other.layout.tp}{context} pp={other.layout.pp} v={other.layout.virtual_stages} recompute={other.layout.recompute}"
-    if not told:
-        return f"{versus} the best differs by less than half a percent in every item"
-    return f"{versus} the best has " + ", ".join(gains + losses)
 
 
 def _remedy(grid: Grid, question: Question, catalog: Catalog, least: float) -> str:

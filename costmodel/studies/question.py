@@ -14,7 +14,7 @@ from costmodel.errors import InputError
 from costmodel.search.batch import Batch, parse_batch
 from costmodel.search.candidates import candidates, tried_recomputes
 from costmodel.search.grid import Grid, search
-from costmodel.search.layout import OFFLOADS
+from costmodel.search.layout import OFFLOADS, OVERLAPS
 from costmodel.search.precision import precision_name
 from costmodel.search.routing import ExpertRouting, parse_routing
 from costmodel.search.software import Software
@@ -36,6 +36,8 @@ class Question:
     offloads: tuple[str, ...] = OFFLOADS[:1]
     """What a search lets hosts keep."""
     reshards: tuple[str, ...] = ()
+    ep_overlap: str = OVERLAPS[0]
+    """What the exchanges of experts hide behind."""
     """What a search tries of how long FSDP keeps gathered weights, beside what the recipe has."""
     recomputes: tuple[str, ...] = ()
     """What a search tries of recomputation; what is usual for the code that trains when empty."""
@@ -170,10 +172,12 @@ def batches(question: Question, catalog: Catalog) -> list[int]:
     return question.batch.candidates(question.workload.machine.chips, question.workload.sequence_length, slack)
 
 
-def searched(question: Question, catalog: Catalog, progress: Callable[[float], None] = lambda _: None) -> Grid:
+def searched(
+    question: Question, catalog: Catalog, progress: Callable[[float], None] = lambda _: None, *, so_far: bool = False
+) -> Grid:
     """The grid of all layouts, at the first batch that any legal layout divides.
 
-    Where the batch may be rounded, sizes that divide well over the chips are tried in turn.
+    Where the batch may be rounded, sizes that divide well over the chips are tried in turn. `so_far` as for `search`.
     """
     grids: list[Grid] = []
     for sequences in batches(question, catalog):
@@ -188,7 +192,8 @@ def searched(question: Question, catalog: Catalog, progress: Callable[[float], N
             shards=settled.shards,
             reshards=question.reshards,
         )
-        grids.append(search(settled, catalog, tried, progress, placement=question.placement))
+        tried = replace(tried, ep_overlap=question.ep_overlap)
+        grids.append(search(settled, catalog, tried, progress, placement=question.placement, so_far=so_far))
         if grids[-1].legal.any():
             return grids[-1]
     return grids[0]

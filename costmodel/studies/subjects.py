@@ -11,6 +11,7 @@ SUBJECTS = {
     "training": "one training step, time and memory",
     "run": "what a training run takes, as if nothing failed and with failures",
     "buckets": "gradients reduced in buckets behind the backward pass (DDP)",
+    "overlap": "tensor-parallel traffic behind products that are cut for it, as Megatron-LM cuts them",
     "offload": "states, weights or activations of a step kept by the host",
     "interval": "between which four of five measured steps lie where such a step is predicted",
     "traffic": "bytes that a rank sends in a step",
@@ -28,6 +29,10 @@ FEW = {
         *("run_time_with_failures", "cost_with_failures", "energy_with_failures"),
     ),
     "buckets": ("reduced", "exposed", "exposed_without_no_sync", "best_bucket"),
+    "overlap": (
+        *("all_of_step", "plain_of_step", "overlapped_of_step"),
+        *("overlapped_forward", "overlapped_backward", "plain_backward"),
+    ),
     "offload": (
         *("exposed", "exposed_delayed", "slower", "freed", "tokens_for_copies", "tokens_for_all", "drive_update"),
         *("optimizer_on_host", "all_on_host", "weights_exposed", "weights_needed", "activations_exposed"),
@@ -69,6 +74,11 @@ def systems(subject: str) -> list[tuple[EquationSystem, tuple[Axis, ...]]]:
         from costmodel.equations.parallelism.buckets import StageBuckets
 
         return [(StageBuckets.system, ())] * 2
+    if subject == "overlap":
+        from costmodel.equations.axes import MATMUL, PART
+        from costmodel.equations.parallelism.layer_overlap import LayerOverlap
+
+        return [(LayerOverlap.system, (PART, MATMUL))] * 2
     if subject == "offload":
         from costmodel.equations.parallelism.offload import StageOffload
 

@@ -87,7 +87,7 @@ KERNEL = [
 ]
 LAUNCH = ["launch", "time_s", "gap_s", "overhead_s"]
 COUNTS = ["parameters", "active_parameters", "active_parameters_without_embedding"]
-SEARCH = ["searched", "legal", "fitting", "search_seconds", "rejected"]
+SEARCH = ["searched", "legal", "fitting", "search_seconds", "share_searched", "rejected"]
 
 PROMISED = {
     "train llama-3-70b --on dgx-h100:512": RUN,

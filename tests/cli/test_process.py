@@ -161,3 +161,24 @@ def test_ends_of_a_pipeline_with_both_on_one_rank(costmodel):
     assert "first and last leave each of the other stages as many layers" in refused.stderr
     assert "the nearest legal one is" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_an_interrupted_plan_shows_the_best_so_far(monkeypatch, capsys):
+    from costmodel.cli import boundary, progress
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress.Progress, "share", interrupted)
+    monkeypatch.setattr("costmodel.runtime.BLOCK", 20_000)
+    line = ["plan", "llama-3.1-405b", "--on", "dgx-h100:16384"]
+    assert boundary.run(line) == 130
+    shown = capsys.readouterr()
+    assert "% of the search: the best so far" in " ".join(shown.out.split())
+    assert "not looked at" in shown.out
+    assert shown.err == ""
+    assert boundary.run([*line, "--format", "json"]) == 130
+    told = json.loads(capsys.readouterr().out)
+    assert 0 < told["share_searched"] < 1
+    assert told["results"][0]["step_time_s"] > 0
+    assert sum(rule["count"] for rule in told["rejected"]) == told["searched"] - told["fitting"]

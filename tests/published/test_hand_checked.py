@@ -211,7 +211,7 @@ def test_interleaving_never_holds_more_than_there_are():
 
 
 def test_gpt_3_before_fused_attention():
-    """34 bytes a feature and 5 a score: 0.797 and 1.875 GiB a layer; two of the 34 are masks of dropout, which is not modelled."""
+    """34 bytes a feature and 5 a score: 0.797 and 1.875 GiB a layer; two of the 34 are masks of dropout, which this step is without."""
     case = on("gpt3-175b", "dgx-a100:64", "zero=3", 2048, 64)
     without, found = case(), case(score_bytes=5)
     assert found["kept_scores"] / GIB == pytest.approx(1.875)
@@ -235,6 +235,13 @@ def test_70b_shared_by_eight_and_8b_run_again():
     again = on("llama-3-8b", "dgx-h100:8", "zero=3 recompute=full", 8192, 8)()
     assert again["stage_activations"][FIRST][FORWARD] / GIB == 2.0
     assert again["recomputed_layer"] / GIB == pytest.approx(1.064 - 2 / 32, abs=1e-3)
+
+
+@pytest.mark.parametrize(("layout", "a_token"), [("tp=1", 139_400), ("tp=8 sp=0", 46_097), ("tp=8 sp=1", 17_425)])
+def test_bytes_of_a_token_and_layer_of_8b(layout, a_token):
+    """8 h + 4 q + 4 k + 6 f + 4 a, of which 8 h is not shared without sequence parallelism; 8 bytes of two norms are left out here."""
+    found = on("llama-3-8b", "dgx-h100:8", layout, 8192, 8)()
+    assert found["kept_layer"] / 8192 == pytest.approx(a_token, rel=1e-4, abs=8)
 
 
 def test_what_a_layer_of_deepseek_v3_keeps_of_its_feed_forward():

@@ -293,3 +293,21 @@ def test_rows_that_searches_try_are_the_same_beside_rare_ones():
     shared = [slice(None)] * 3 + [slice(len(plain.recomputes))]
     for name in ("step_time", "allocated", "device_used", "legal"):
         np.testing.assert_allclose(getattr(beside, name)[tuple(shared)], getattr(usual, name), rtol=1e-12)
+
+
+def interrupting(_):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_search_keeps_what_it_found_so_far(monkeypatch):
+    monkeypatch.setattr("costmodel.runtime.BLOCK", 20_000)
+    workload = Workload(machine("dgx-h100:4096"), decoder(layers=96), 4096, 1024)
+    tried = candidates(96, 1024, 4096)
+    whole = search(workload, CATALOG, tried)
+    found = search(workload, CATALOG, tried, interrupting, so_far=True)
+    assert 0 < found.share < 1 == whole.share
+    assert 0 < found.count(found.legal) < whole.count(whole.legal)
+    assert not (found.legal & ~whole.legal).any()
+    assert (found.step_time[found.legal] == whole.step_time[found.legal]).all()
+    with pytest.raises(KeyboardInterrupt):
+        search(workload, CATALOG, tried, interrupting)

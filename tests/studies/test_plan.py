@@ -11,8 +11,9 @@ from costmodel.search.candidates import candidates
 from costmodel.search.grid import search
 from costmodel.search.software import Software
 from costmodel.search.workload import Workload
+from costmodel.studies.differences import why
 from costmodel.studies.estimate import TIME_ITEMS
-from costmodel.studies.plan import TIE, plan, why
+from costmodel.studies.plan import TIE, plan
 from costmodel.studies.train import train
 from tests.equations.training.drawn import CATALOG, decoder, machine
 
@@ -251,3 +252,32 @@ def test_where_nothing_is_gained_that_is_told():
 def test_an_unknown_placement_names_the_nearest():
     with pytest.raises(InputError, match="did you mean torchtitan"):
         planned(placement="torchtitn")
+
+
+@pytest.mark.parametrize("overlap", ["shared", "micro-batch"])
+def test_exchanges_of_experts_hide_where_a_plan_is_told_so(overlap):
+    plain, hidden = (
+        plan(
+            "deepseek-v2", "h800-cluster:256", sequence_length=4096, batch=1024, top=3, catalog=CATALOG, ep_overlap=word
+        )
+        for word in (None, overlap)
+    )
+    assert hidden.best[0].step_time_s < plain.best[0].step_time_s
+    for found in hidden.best:
+        assert found.layout.ep_overlap == (overlap if found.layout.ep > 1 else "none")
+        again = train(
+            "deepseek-v2",
+            "h800-cluster:256",
+            sequence_length=4096,
+            batch=1024,
+            layout=str(found.layout),
+            catalog=CATALOG,
+        )
+        assert again.estimates[0].step_time_s == pytest.approx(found.step_time_s, rel=1e-9)
+
+
+def test_what_exchanges_hide_behind_is_for_experts():
+    with pytest.raises(InputError, match="llama-3-8b has none; leave it out"):
+        plan("llama-3-8b", "dgx-h100:8", catalog=CATALOG, ep_overlap="shared")
+    with pytest.raises(InputError, match="did you mean micro-batch"):
+        plan("mixtral-8x7b", "dgx-h100:8", catalog=CATALOG, ep_overlap="microbatch")
