@@ -6,6 +6,7 @@ from costmodel.equations.kernels.elementwise import Elementwise, LossTraffic
 from costmodel.equations.kernels.expert_traffic import ExpertTraffic
 from costmodel.equations.kernels.host import HostLaunches, smooth_largest
 from costmodel.equations.kernels.matmul import LayerMatmuls, WeightMatmuls
+from costmodel.equations.model.block import Block
 from costmodel.equations.model.flops import Windows
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.recomputation import Recomputation
@@ -30,9 +31,10 @@ class LayerCompute(Chapter):
 
     layout = part(Layout, shared=True)
     again = part(Recomputation, shared=True)
+    block = part(Block, shared=True)
     tp, tokens = layout.tp, layout.tokens
     windows = part(Windows, shared=True)
-    sliding_share = equation(count, windows.sliding_layers / windows.attention_layers, "share of the layers that slide")
+    sliding_share = equation(count, windows.sliding_layers / windows.attention_layers, "share of the layers that slide or have chunks")
     products = part(LayerMatmuls, shared=True)
     pair_size = equation(
         count,
@@ -48,6 +50,7 @@ class LayerCompute(Chapter):
         cp=layout.cp,
         ring_ranks=layout.ring_ranks,
         window=layout.sequence_length,
+        attention_chunk=0,
     )
     sliding_core = part(
         Attention,

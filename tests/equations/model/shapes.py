@@ -26,8 +26,8 @@ CACHE_INPUTS = tuple(e.name for e in KeyValueCache.system.inputs(["cache_per_tok
 
 
 def one_document(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A generated function whose sequences are one document each, unless it is said otherwise."""
-    return lambda **given: function(**{"document_length": inf} | given)
+    """A generated function whose sequences are one document each, without chunks, unless it is said otherwise."""
+    return lambda **given: function(**{"document_length": inf, "attention_chunk": 0} | given)
 
 
 @st.composite
