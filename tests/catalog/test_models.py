@@ -191,6 +191,11 @@ def test_parts_are_read(write, parts):
         ),
         (
             "norm: rmsnorm",
+            "norm: rmsnorm\nwindow: 64\nattention_chunk: 64",
+            "attention_chunk: layers that do not attend to all have a window or chunks, not both",
+        ),
+        (
+            "norm: rmsnorm",
             "norm: rmsnorm\npublished_parameters: 7e9",
             "published_parameters: expected a number, YAML 1.1 reads '7e9'",
         ),

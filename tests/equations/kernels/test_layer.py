@@ -70,6 +70,26 @@ def test_sliding_layers_take_their_share_of_attention():
     assert sliding["attention_forward"] - sliding["launch_gap"] == pytest.approx(kernel * (1 / 6 + 5 / 6 * seen))
 
 
+def test_layers_with_chunks_take_their_share_of_attention():
+    """Three of four layers attend inside chunks of 1024: 16384 tokens are sixteen triangles of 1/256 of the whole one."""
+    shape = {"layers": 4, "attention_chunk": 1024, "window_every": 4}
+    whole = on(decoder(layers=4), "dgx-h100:8", "", 16384, 8)(attention_block=1)
+    chunked = on(decoder(**shape), "dgx-h100:8", "", 16384, 8)(attention_block=1)
+    assert chunked["sliding_share"] == 3 / 4
+    for way in ("forward", "backward"):
+        kernel = whole[f"attention_{way}"] - whole["launch_gap"]
+        expected = kernel * (1 / 4 + 3 / 4 / 16)
+        assert chunked[f"attention_{way}"] - chunked["launch_gap"] == pytest.approx(expected)
+    assert chunked["attention_flops_causal"] == pytest.approx(whole["attention_flops_causal"] * (1 / 4 + 3 / 4 / 16))
+
+
+def test_a_chunk_as_long_as_the_sequence_changes_nothing():
+    whole = on(decoder(layers=4), "dgx-h100:8", "cp=2", 4096, 8)()
+    chunked = on(decoder(layers=4, attention_chunk=8192, window_every=2), "dgx-h100:8", "cp=2", 4096, 8)()
+    assert chunked["sliding_share"] == 1 / 2
+    assert chunked["step_time"] == pytest.approx(whole["step_time"], rel=1e-12)
+
+
 def test_the_loss_is_three_products_with_the_head_and_a_softmax():
     found = on(decoder(vocabulary=64_000), "dgx-h100:8", "", 2048, 8)()
     work = 2 * 2048 * 64_000 * 1024

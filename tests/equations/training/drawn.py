@@ -181,5 +181,6 @@ def models(draw, tp, layers, cp=1):
         gated_ffn=draw(st.booleans()),
         norm=draw(st.sampled_from(("rmsnorm", "layernorm"))),
         attention_bias=draw(st.sampled_from(("none", "qkv", "qkvo"))),
-        window=draw(st.sampled_from((0, 0, 512))),
+        **draw(st.sampled_from(({}, {}, {"window": 512}, {"attention_chunk": 384}))),
+        **draw(st.sampled_from(({}, {}, {"parallel_block": True, "norms_per_layer": 1}, {"parallel_block": True}))),
     )
