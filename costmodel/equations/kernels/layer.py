@@ -81,9 +81,10 @@ class LayerCompute(Chapter):
     )
     between = part(Elementwise, ffn_size=layout.mean_ffn_size)
     routed = part(ExpertTraffic)
+    loss_chunks = given(count, "pieces in which head and loss are computed, 1 for all tokens at once", owner="workload")
     head = part(
         WeightMatmuls,
-        tokens=tokens,
+        tokens=tokens / loss_chunks,
         features_in=layout.hidden_size,
         features_out=layout.vocabulary_on_rank,
         groups=1,
@@ -253,12 +254,29 @@ class LayerCompute(Chapter):
         smooth_largest(backward_work, launching.host_backward),
         "a layer, backward, what is run again apart",
     )
+    gradient_of_pieces = equation(
+        seconds,
+        (loss_chunks - 1)
+        * layout.vocabulary_on_rank
+        * layout.hidden_size
+        * 3
+        * layout.element_size
+        / (softmax.memory_share * softmax.memory_bandwidth),
+        "adding the gradient of the head's weights of each further piece: it and the sum read, the sum written",
+        source="Hsu et al. 2024, arXiv 2410.10989, section 3.2: FusedLinearCrossEntropy",
+    )
     loss_compute = equation(
-        seconds, total(head.time, PART) + softmax.time, "head and loss, forward and backward, of a micro-batch"
+        seconds,
+        loss_chunks * total(head.time, PART) + softmax.time + gradient_of_pieces,
+        "head and loss, forward and backward, of a micro-batch: every piece launches its products and reads the head again",
     )
     loss_forward = equation(
-        seconds, row(head.time, PART, "forward"), "of this, the head's forward pass; the loss is where backward begins"
+        seconds,
+        loss_chunks * row(head.time, PART, "forward"),
+        "of this, the head's forward pass; the loss is where backward begins",
     )
     loss_weight_gradient = equation(
-        seconds, row(head.time, PART, "weight_gradient"), "of this, the gradient of the head's weights"
+        seconds,
+        loss_chunks * row(head.time, PART, "weight_gradient") + gradient_of_pieces,
+        "of this, the gradient of the head's weights",
     )
