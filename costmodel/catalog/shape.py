@@ -38,7 +38,10 @@ def contradictions(model: Model) -> Iterator[tuple[str, str]]:
     if model.window and model.attention_chunk:
         yield "attention_chunk", "layers that do not attend to all have a window or chunks, not both"
     if model.window_every > 1 and not (model.window or model.attention_chunk):
-        yield "window_every", "says which layers slide, but there is no window and there are no chunks (attention_chunk)"
+        yield (
+            "window_every",
+            "says which layers slide, but there is no window and there are no chunks (attention_chunk)",
+        )
     latent = model.latent_attention
     if latent and model.head_size != latent.rope_head_size + latent.plain_head_size:
         total = latent.rope_head_size + latent.plain_head_size

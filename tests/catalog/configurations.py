@@ -72,7 +72,8 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
     },
     "llama-4-maverick": {
         "model_type": "llama4",
-        "text_config": LLAMA4 | {"interleave_moe_layer_step": 2, "num_local_experts": 128, "max_position_embeddings": 1048576},
+        "text_config": LLAMA4
+        | {"interleave_moe_layer_step": 2, "num_local_experts": 128, "max_position_embeddings": 1048576},
         "vision_config": {"model_type": "llama4_vision_model"},
     },
     "llama-4-scout": LLAMA4

@@ -112,7 +112,10 @@ BAD = [
     (without("hidden_size"), "hidden_size: the field is missing"),
     (without("model_type"), "model_type: the field is missing"),
     (without("num_attention_heads"), "num_attention_heads: the field is missing"),
-    (PLAIN | {"model_type": "lama"}, "model_type: models of the kind 'lama' are not read: did you mean llama or llama4"),
+    (
+        PLAIN | {"model_type": "lama"},
+        "model_type: models of the kind 'lama' are not read: did you mean llama or llama4",
+    ),
     (PLAIN | {"model_type": "whisper"}, "the kinds that are read: bloom, "),
     (PLAIN | {"model_type": 3}, "model_type: expected text, not 3"),
     (PLAIN | {"hidden_size": "4096"}, "hidden_size: expected a whole number, not '4096'"),

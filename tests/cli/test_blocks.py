@@ -35,7 +35,9 @@ def test_layers_side_by_side_are_trained(costmodel, tmp_path):
     assert "parallel_block: true" in shipped
     (tmp_path / "models").mkdir()
     plain = shipped.replace("name: palm-540b", "name: in-turn").replace("aliases: [palm]", "aliases: []")
-    plain = plain.replace("norms_per_layer: 1", "norms_per_layer: 2").replace("parallel_block: true", "parallel_block: false")
+    plain = plain.replace("norms_per_layer: 1", "norms_per_layer: 2").replace(
+        "parallel_block: true", "parallel_block: false"
+    )
     (tmp_path / "models" / "in-turn.yaml").write_text(plain, encoding="utf-8")
     asked = ("--on", "tpu-v4:4x4x12", "--seq", "2048", "--batch", "256", "--format", "csv", "--catalog", str(tmp_path))
     layout = ("--layout", "tp=12 dp=16 mbs=1 zero=3 sp=0")

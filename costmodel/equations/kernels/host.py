@@ -29,7 +29,13 @@ class HostLaunches(Chapter):
     host_forward = equation(
         seconds,
         launch_time
-        * (dense_kernels - block.kernels_fewer + expert_kernels * grid.expert_share + latent_kernels * holds(grid.kv_rank > 0) + cast_kernels)
+        * (
+            dense_kernels
+            - block.kernels_fewer
+            + expert_kernels * grid.expert_share
+            + latent_kernels * holds(grid.kv_rank > 0)
+            + cast_kernels
+        )
         + expert_launch_time * expert_launches * grid.expert_share * grid.local_experts,
         "the host, launching a layer, forward",
         source="kernels of Megatron-core's layers, counted",

@@ -34,7 +34,9 @@ class LayerCompute(Chapter):
     block = part(Block, shared=True)
     tp, tokens = layout.tp, layout.tokens
     windows = part(Windows, shared=True)
-    sliding_share = equation(count, windows.sliding_layers / windows.attention_layers, "share of the layers that slide or have chunks")
+    sliding_share = equation(
+        count, windows.sliding_layers / windows.attention_layers, "share of the layers that slide or have chunks"
+    )
     products = part(LayerMatmuls, shared=True)
     pair_size = equation(
         count,

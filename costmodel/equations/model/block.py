@@ -16,9 +16,7 @@ class Block(Chapter):
     hidden_bytes_backward = given(bytes_, "a hidden feature, backward", owner="assumption")
     norm_bytes_forward = given(bytes_, "of this, of one norm: read and written", owner="assumption")
     norm_bytes_backward = given(bytes_, "the same, backward", owner="assumption")
-    parallel_sum_bytes = given(
-        bytes_, "a hidden feature, each way: three read and one written", owner="assumption"
-    )
+    parallel_sum_bytes = given(bytes_, "a hidden feature, each way: three read and one written", owner="assumption")
 
     norms_run = equation(
         count,

@@ -23,9 +23,7 @@ class Windows(Chapter):
     attention_chunk = given(
         count, "tokens of the chunks that a layer's tokens attend within, 0 when no layer has chunks", owner="model"
     )
-    window_every = given(
-        count, "of every this many layers, all but one slide or have chunks; 1: all do", owner="model"
-    )
+    window_every = given(count, "of every this many layers, all but one slide or have chunks; 1: all do", owner="model")
 
     sliding_layers = equation(
         count,

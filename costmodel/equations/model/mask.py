@@ -36,7 +36,9 @@ class CausalMask(Chapter):
         select(attention_chunk > 0, floor_divide(span, largest(1, attention_chunk)), 0),
         "whole chunks of a document",
     )
-    last_chunk = equation(count, span - whole_chunks * attention_chunk, "tokens of its last chunk, where it is no whole one")
+    last_chunk = equation(
+        count, span - whole_chunks * attention_chunk, "tokens of its last chunk, where it is no whole one"
+    )
     causal_pairs = equation(
         count,
         select(

@@ -68,9 +68,7 @@ class Traffic(Chapter):
 
     # Tensor parallelism, a layer and micro-batch
     tp_shards = equation(bytes_, (tp - 1) / tp * hidden_state_bytes, "one gather or scatter: (t - 1)/t of H")
-    tp_forward = equation(
-        bytes_, 2 * tp_blocks * tp_shards, "of each block, an all-reduce, or a gather and a scatter"
-    )
+    tp_forward = equation(bytes_, 2 * tp_blocks * tp_shards, "of each block, an all-reduce, or a gather and a scatter")
     tp_backward = equation(
         bytes_,
         tp_forward + choose(sequence_parallel, {"off": 0, "on": tp_blocks * tp_shards}),

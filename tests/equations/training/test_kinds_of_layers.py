@@ -36,9 +36,7 @@ def test_multi_head_grouped_and_multi_query_attention(kv_heads, kv):
 
 def test_latent_attention():
     """Queries of 48 and keys of 48 + 16 features come up from 256 and 128; values have 32."""
-    latent = LatentAttention(
-        query_rank=256, kv_rank=128, rope_head_size=16, plain_head_size=48, value_head_size=32
-    )
+    latent = LatentAttention(query_rank=256, kv_rank=128, rope_head_size=16, plain_head_size=48, value_head_size=32)
     found = quantities(latent_attention=latent)
     products = work(found)
     assert products["qkv"] == 0
