@@ -132,8 +132,12 @@ def cases(
     """A case that keeps every rule: the model is made to fit the degrees, the batch to fit the micro-batches."""
     where = machine(draw(st.sampled_from(machines)))
     room = where.chips // least_dp
-    tp = draw(st.sampled_from([d for d in divisors(room, most_tp) if d >= least_tp and room // d >= least_pp]))
-    pp = draw(st.sampled_from([d for d in divisors(room // tp, most_pp) if d >= least_pp]))
+    tp = draw(
+        st.sampled_from([d for d in divisors(room, most_tp) if d >= least_tp and room // d >= least_pp * least_cp])
+    )
+    pp = draw(
+        st.sampled_from([d for d in divisors(room // tp, most_pp) if d >= least_pp and room // (tp * d) >= least_cp])
+    )
     cp = draw(st.sampled_from([d for d in divisors(room // (tp * pp), most_cp) if d >= least_cp] or [1]))
     cp_type = draw(st.sampled_from(CONTEXTS[:-1])) if cp > 1 else CONTEXTS[0]  # usp needs the heads that suit it
     dp = where.chips // (tp * cp * pp)
