@@ -287,7 +287,8 @@ class Model:
     positions: int  # learned position embeddings, 0 when rotary or none
     max_sequence: int
     window: int = 0  # sliding window of the layers that have one, 0 when none
-    window_every: int = 1  # of every this many layers, all but one slide (1: all do)
+    attention_chunk: int = 0  # chunks inside which the layers attend that do not attend to all, 0 when none
+    window_every: int = 1  # of every this many layers, all but one slide or attend in chunks (1: all do)
     experts: Experts | None = None
     latent_attention: LatentAttention | None = None
     recurrent: Recurrent | None = None

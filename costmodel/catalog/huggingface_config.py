@@ -197,23 +197,57 @@ def bias_of(config: Config, default: bool = False) -> str:
 
 def windows_of(config: Config, layers: int, window: int, every: int) -> dict[str, int]:
     """The sliding window: of every `every` layers all but the last slide, unless `layer_types` says otherwise."""
+    period = _period(config, layers, "sliding_attention", every)
+    if not period:
+        return {}
+    if not window and config.texts("layer_types") is not None:
+        raise config.error("the field is missing, and layer_types has sliding layers", "sliding_window")
+    return {"window": window, "window_every": period} if window else {}
+
+
+def chunks_of(config: Config, layers: int) -> dict[str, int]:
+    """Chunks of attention: of every n layers all but the last, which has no rotary positions, attend inside chunks.
+
+    Null is no chunks; an absent or empty list of layers leaves the pattern to `no_rope_layer_interval`.
+    """
+    if "attention_chunk_size" in config.data and config.data["attention_chunk_size"] is None:
+        return {}
+    chunk = config.count("max_sequence", "attention_chunk_size", default=8192)
+    every = config.count("layers", "no_rope_layer_interval", default=4)
+    rotary = config.data.get("no_rope_layers") or [int((index + 1) % every != 0) for index in range(layers)]
+    if not isinstance(rotary, list) or any(turned not in (0, 1) for turned in rotary):
+        raise config.error("expected a list of 0 and 1", "no_rope_layers")
+    kinds = ["chunked_attention" if turned else "full_attention" for turned in rotary]
+    period = _period(config, layers, "chunked_attention", 1, kinds, "no_rope_layers")
+    return {"attention_chunk": chunk, "window_every": period} if period else {}
+
+
+def _period(
+    config: Config, layers: int, local: str, every: int, absent: list[str] | None = None, said: str = "layer_types"
+) -> int:
+    """Of how many layers the last one attends to all, the others being `local`; 1 where all are, 0 where none is.
+
+    `every` or the list `absent`, from the field `said`, stand where there is no `layer_types`.
+    """
     types = config.texts("layer_types")
     if types is None:
-        return {"window": window, "window_every": every} if window else {}
-    unknown = set(types) - {"sliding_attention", "full_attention"}
+        types = absent
+    else:
+        said = "layer_types"
+    if types is None:
+        return every
+    unknown = set(types) - {local, "full_attention"}
     if unknown:
-        raise config.error(f"layers of the kind {min(unknown)[:40]!r} are not modelled", "layer_types")
+        raise config.error(f"layers of the kind {min(unknown)[:40]!r} are not modelled", said)
     if len(types) != layers:
-        raise config.error(f"lists {len(types)} layers of {layers}", "layer_types")
+        raise config.error(f"lists {len(types)} layers of {layers}", said)
     full = [index for index, kind in enumerate(types) if kind == "full_attention"]
     if len(full) == layers:
-        return {}
-    if not window:
-        raise config.error("the field is missing, and layer_types has sliding layers", "sliding_window")
+        return 0
     period = full[0] + 1 if full else 1
     if full != (list(range(period - 1, layers, period)) if full else []):
-        raise config.error("only patterns with one full layer at the end of every n layers are modelled", "layer_types")
-    return {"window": window, "window_every": period}
+        raise config.error("only patterns with one full layer at the end of every n layers are modelled", said)
+    return period
 
 
 def window_of(config: Config, default: int = 0) -> int:

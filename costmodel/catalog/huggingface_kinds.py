@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from costmodel.catalog.entries import Experts, LatentAttention, Model
-from costmodel.catalog.huggingface_config import Config, bias_of, model_of, sizes_of, window_of, windows_of
+from costmodel.catalog.huggingface_config import Config, bias_of, chunks_of, model_of, sizes_of, window_of, windows_of
 
 
 def _llama(config: Config) -> Model:
@@ -133,6 +133,32 @@ def _gemma3_text(config: Config, **extra: Any) -> Model:
 def _gemma3(config: Config) -> Model:
     seen = ("vision-tower",) if config.data.get("vision_config") is not None else ()
     return _gemma3_text(config.inner("text_config"), not_counted=seen)
+
+
+def _llama4_text(config: Config, **extra: Any) -> Model:
+    sizes = sizes_of(config, head_size=128, kv_heads=8)
+    layers, expert_size = sizes["layers"], sizes["ffn_size"]
+    step = config.count("layers", "interleave_moe_layer_step", default=1)
+    listed = config.data.get("moe_layers")
+    if listed is not None and listed != list(range(step - 1, layers, step)):
+        raise config.error("only experts in every interleave_moe_layer_step-th layer are modelled", "moe_layers")
+    experts = Experts(
+        count=config.count("experts", "num_local_experts", default=16),
+        per_token=config.count("experts", "num_experts_per_tok", default=1),
+        ffn_size=expert_size,
+        shared=1,
+        shared_ffn_size=expert_size,
+        first_layer=step - 1,
+        every=step,
+    )
+    dense_size = config.count("ffn_size", "intermediate_size_mlp", default=16384)
+    fields = sizes | chunks_of(config, layers) | {"ffn_size": dense_size}
+    return model_of(config, "llama-4", **fields, attention_bias=bias_of(config), experts=experts, **extra)
+
+
+def _llama4(config: Config) -> Model:
+    seen = ("vision-tower",) if config.data.get("vision_config") is not None else ()
+    return _llama4_text(config.inner("text_config"), not_counted=seen)
 
 
 def _deepseek(config: Config, family: str, router_bias: bool) -> Model:
@@ -303,6 +329,8 @@ def _falcon(config: Config) -> Model:
 
 READERS: dict[str, Callable[[Config], Model]] = {
     "llama": _llama,
+    "llama4": _llama4,
+    "llama4_text": _llama4_text,
     "mistral": _mistral,
     "mixtral": _mixtral,
     "qwen2": _qwen2,

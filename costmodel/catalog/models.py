@@ -43,6 +43,7 @@ OPTIONAL = (
     "qk_norm",
     "positions",
     "window",
+    "attention_chunk",
     "window_every",
     "parallel_block",
     "latent_attention",
@@ -75,7 +76,7 @@ def model(block: Block) -> Model:
     """The model that a file describes; raises CatalogError where the file breaks a rule.
 
     What an absent key means: two norms a layer and a final one, no biases, no norm of queries and keys, no learned
-    positions, no window, no experts, grouped attention in every layer, no modules that predict further tokens.
+    positions, no window and no chunks, no experts, grouped attention in every layer, no modules that predict further tokens.
     """
     block.keys_are(REQUIRED, OPTIONAL)
     confidence = block.choice("confidence", CONFIDENCE)
@@ -108,6 +109,7 @@ def model(block: Block) -> Model:
         qk_norm=block.choice("qk_norm", QK_NORMS, "none"),  # type: ignore[arg-type]
         positions=block.integer("positions", 0, LARGEST["max_sequence"], 0),
         window=block.integer("window", 1, LARGEST["max_sequence"], 0),
+        attention_chunk=block.integer("attention_chunk", 1, LARGEST["max_sequence"], 0),
         window_every=block.integer("window_every", 2, LARGEST["layers"], 1),
         parallel_block=block.boolean("parallel_block", False),
         latent_attention=_latent_attention(block.block("latent_attention")) if "latent_attention" in block else None,

@@ -35,8 +35,13 @@ def contradictions(model: Model) -> Iterator[tuple[str, str]]:
             "kv_heads",
             f"{model.heads} query heads cannot share {model.kv_heads} key-value heads: they must divide evenly",
         )
-    if model.window_every > 1 and not model.window:
-        yield "window_every", "says which layers slide, but there is no window"
+    if model.window and model.attention_chunk:
+        yield "attention_chunk", "layers that do not attend to all have a window or chunks, not both"
+    if model.window_every > 1 and not (model.window or model.attention_chunk):
+        yield (
+            "window_every",
+            "says which layers slide, but there is no window and there are no chunks (attention_chunk)",
+        )
     latent = model.latent_attention
     if latent and model.head_size != latent.rope_head_size + latent.plain_head_size:
         total = latent.rope_head_size + latent.plain_head_size
@@ -114,8 +119,10 @@ def equation_inputs(model: Model) -> dict[str, int]:
         "qk_norm": QK_NORMS.index(model.qk_norm),
         "attention_gate": int(model.attention_gate),
         "attention_sinks": int(model.attention_sinks),
+        "parallel_block": int(model.parallel_block),
         "positions": model.positions,
         "window": model.window,
+        "attention_chunk": model.attention_chunk,
         "window_every": model.window_every,
         "query_rank": latent.query_rank,
         "kv_rank": latent.kv_rank,

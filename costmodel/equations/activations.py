@@ -1,5 +1,6 @@
 """What a decoder layer keeps of its forward pass for its backward pass, by what is run again."""
 
+from costmodel.equations.model.block import Block
 from costmodel.equations.parallelism.context import ContextPayloads
 from costmodel.equations.parallelism.experts import KeptExperts
 from costmodel.equations.parallelism.layout import Layout
@@ -21,7 +22,7 @@ from costmodel.symbolic import (
 class KeptActivations(Chapter):
     """Bytes that one decoder layer keeps for its backward pass, on one rank, for one micro-batch.
 
-    Outside the parallel blocks: the inputs of both norms and of both blocks. Inside, split over tp: queries, keys, values,
+    Outside what tp splits: the inputs of norms, and of attention and feed-forward. Inside, split over tp: queries, keys, values,
     the attention's output and statistics, and the feed-forward's inputs and output.
     """
 
@@ -29,6 +30,7 @@ class KeptActivations(Chapter):
     context = part(ContextPayloads, shared=True)
     experts = part(KeptExperts, shared=True)
     again = part(Recomputation, shared=True)
+    block = part(Block, shared=True)
     tokens, e = layout.tokens, layout.element_size
     tp, sequence_split = layout.tp, layout.sequence_split
     gated = 2 + layout.gated_ffn
@@ -44,7 +46,7 @@ class KeptActivations(Chapter):
 
     kept_outside = equation(
         bytes_,
-        tokens * (4 * layout.hidden_size * e + 2 * layout.hidden_size * dropout_bytes),
+        tokens * (block.kept_states * layout.hidden_size * e + 2 * layout.hidden_size * dropout_bytes),
         "norm and block inputs, and masks of dropout",
         source="Korthikanti et al. 2022, section 4.1",
     )
@@ -90,8 +92,8 @@ class KeptActivations(Chapter):
     )
     norm_outputs = equation(
         bytes_,
-        tokens * 2 * layout.hidden_size * e / sequence_split,
-        "of both norms, which are the inputs of the blocks: 4 H a token in two bytes",
+        tokens * block.norms_run * layout.hidden_size * e / sequence_split,
+        "of the norms, which are the inputs of the blocks: 4 H a token in two bytes and of two norms",
         source="Megatron-core, --recompute-modules layernorm",
     )
     activation_output = equation(

@@ -341,7 +341,7 @@ def _shape(model: Model) -> dict[str, object]:
 
 def _present(name: str, value: object, model: Model) -> bool:
     """Whether a field says that something is there: what is not there is not printed for people."""
-    return value not in (0, "none") and (name != "window_every" or bool(model.window))
+    return value not in (0, "none") and (name != "window_every" or bool(model.window or model.attention_chunk))
 
 
 _NOT_SHAPE = (

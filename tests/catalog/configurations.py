@@ -12,6 +12,23 @@ LLAMA = {
     "rms_norm_eps": 1e-05,
     "rope_theta": 500000.0,
 }
+LLAMA4 = {
+    "model_type": "llama4_text",
+    "attention_bias": False,
+    "attention_chunk_size": 8192,
+    "head_dim": 128,
+    "hidden_size": 5120,
+    "intermediate_size": 8192,
+    "intermediate_size_mlp": 16384,
+    "no_rope_layers": [],
+    "num_attention_heads": 40,
+    "num_experts_per_tok": 1,
+    "num_hidden_layers": 48,
+    "num_key_value_heads": 8,
+    "use_qk_norm": True,
+    "vocab_size": 202048,
+    "tie_word_embeddings": False,
+}
 QWEN = {
     "hidden_act": "silu",
     "use_sliding_window": False,
@@ -52,6 +69,20 @@ CONFIGURATIONS: dict[str, dict[str, Any]] = {
         "vocab_size": 128256,
         "tie_word_embeddings": True,
         "max_position_embeddings": 131072,
+    },
+    "llama-4-maverick": {
+        "model_type": "llama4",
+        "text_config": LLAMA4
+        | {"interleave_moe_layer_step": 2, "num_local_experts": 128, "max_position_embeddings": 1048576},
+        "vision_config": {"model_type": "llama4_vision_model"},
+    },
+    "llama-4-scout": LLAMA4
+    | {
+        "interleave_moe_layer_step": 1,
+        "num_local_experts": 16,
+        "max_position_embeddings": 10485760,
+        "moe_layers": list(range(48)),
+        "no_rope_layers": [1, 1, 1, 0] * 12,
     },
     "llama-2-13b": {
         "model_type": "llama",

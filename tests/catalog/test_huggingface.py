@@ -87,16 +87,35 @@ def test_windows(write):
     assert (model.window, model.window_every) == (4096, 4)
 
 
+def test_chunks(write):
+    scout = CONFIGURATIONS["llama-4-scout"]
+    assert read_config(write(scout | {"attention_chunk_size": None})).attention_chunk == 0
+    assert read_config(write(scout | {"no_rope_layers": [0] * 48})).attention_chunk == 0
+    types = (["chunked_attention"] * 5 + ["full_attention"]) * 8
+    assert read_config(write(scout | {"layer_types": types})).window_every == 6
+    assert read_config(write(scout | {"no_rope_layers": None, "no_rope_layer_interval": 3})).window_every == 3
+    assert read_config(write(scout | {"no_rope_layers": [1] * 48})).window_every == 1
+
+
 def without(*fields: str) -> dict[str, Any]:
     return {key: value for key, value in PLAIN.items() if key not in fields}
 
 
 V3, QWEN3, OSS = (CONFIGURATIONS[name] for name in ("deepseek-v3", "qwen3-30b-a3b", "gpt-oss-20b"))
+SCOUT = CONFIGURATIONS["llama-4-scout"]
 BAD = [
+    (SCOUT | {"no_rope_layers": 4}, "no_rope_layers: expected a list of 0 and 1"),
+    (SCOUT | {"no_rope_layers": [1, 0]}, "no_rope_layers: lists 2 layers of 48"),
+    (SCOUT | {"no_rope_layers": [0, 1] * 24}, "no_rope_layers: only patterns with one full layer at the end"),
+    (SCOUT | {"moe_layers": [3, 9]}, "moe_layers: only experts in every interleave_moe_layer_step-th layer"),
+    (SCOUT | {"layer_types": ["sliding_attention"] * 48}, "layer_types: layers of the kind 'sliding_attention'"),
     (without("hidden_size"), "hidden_size: the field is missing"),
     (without("model_type"), "model_type: the field is missing"),
     (without("num_attention_heads"), "num_attention_heads: the field is missing"),
-    (PLAIN | {"model_type": "lama"}, "model_type: models of the kind 'lama' are not read: did you mean llama?"),
+    (
+        PLAIN | {"model_type": "lama"},
+        "model_type: models of the kind 'lama' are not read: did you mean llama or llama4",
+    ),
     (PLAIN | {"model_type": "whisper"}, "the kinds that are read: bloom, "),
     (PLAIN | {"model_type": 3}, "model_type: expected text, not 3"),
     (PLAIN | {"hidden_size": "4096"}, "hidden_size: expected a whole number, not '4096'"),

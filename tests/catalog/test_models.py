@@ -13,6 +13,7 @@ from costmodel.catalog.lint import lint
 from costmodel.catalog.models import OPTIONAL, REQUIRED, read_models
 from costmodel.catalog.resolve import resolve_model
 from costmodel.catalog.shape import ATTENTION_BIASES, NORMS, QK_NORMS, RECURRENT_KINDS, equation_inputs
+from costmodel.equations.model.block import Block
 from costmodel.equations.model.cache import KeyValueCache
 from costmodel.equations.model.flops import Flops
 from costmodel.equations.parallelism.experts import ExpertPayloads
@@ -190,6 +191,11 @@ def test_parts_are_read(write, parts):
         ),
         (
             "norm: rmsnorm",
+            "norm: rmsnorm\nwindow: 64\nattention_chunk: 64",
+            "attention_chunk: layers that do not attend to all have a window or chunks, not both",
+        ),
+        (
+            "norm: rmsnorm",
             "norm: rmsnorm\npublished_parameters: 7e9",
             "published_parameters: expected a number, YAML 1.1 reads '7e9'",
         ),
@@ -252,7 +258,7 @@ def test_the_record_takes_the_labels_of_the_equations():
 
 
 def test_a_model_fills_in_every_input_that_it_owns():
-    systems = (Flops.system, KeyValueCache.system, ExpertPayloads.system)
+    systems = (Flops.system, KeyValueCache.system, Block.system, ExpertPayloads.system)
     owned = {e.name for system in systems for e in system.inputs() if e.owner == "model"}
     assert set(equation_inputs(MODELS[0])) == owned
 

@@ -79,7 +79,7 @@ class Attention(Chapter):
         ),
         "pairs of one head of tp and sequence on the slowest rank",
         source="counted: with an early and a late piece every rank has two pairs of pieces in every step of the ring",
-        approximate="a window shorter than the sequence is shared as evenly as the whole",
+        approximate="a window, or chunks, shorter than the sequence are shared as evenly as the whole",
     )
     first_pairs = equation(
         count,
@@ -151,6 +151,7 @@ class Attention(Chapter):
         kernels * launch_gap + pairs * forward_pair + (ring_ranks - 1) * merge,
         "two products and an exponential a pair",
         source="fit of public kernel tables: prefill attention, 9 to 14 % median error",
+        approximate="drawing the numbers by which scores are dropped (--dropout) is left out: no public table measures it",
     )
     fused_backward = equation(
         seconds,

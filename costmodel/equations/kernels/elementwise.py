@@ -27,8 +27,9 @@ class Elementwise(Chapter):
     rotated_size = given(count, "features of queries and keys that rotary positions turn")
     memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
     memory_share = given(count, "share of the memory bandwidth that kernels attain", owner="chip")
-    hidden_bytes_forward = given(bytes_, "a hidden feature, forward: norms and residuals, fused", owner="assumption")
-    hidden_bytes_backward = given(bytes_, "a hidden feature, backward", owner="assumption")
+    norms_run = given(count, "norms of a layer")
+    state_bytes_forward = given(bytes_, "a hidden feature, forward: norms and residuals, fused")
+    state_bytes_backward = given(bytes_, "a hidden feature, backward")
     activation_bytes_forward = given(bytes_, "a feed-forward feature, forward: the activation", owner="assumption")
     activation_bytes_backward = given(bytes_, "a feed-forward feature, backward", owner="assumption")
     rotary_bytes = given(bytes_, "a query or key feature, each way: rotary positions", owner="assumption")
@@ -38,25 +39,26 @@ class Elementwise(Chapter):
 
     rate = equation(bytes_per_second, memory_share * memory_bandwidth / elementwise_traffic_factor, "of fused bytes")
     rotary = equation(bytes_, rotary_bytes * rotated_size / tp, "a token, each way")
-    norms = equation(
+    norm = equation(
         seconds,
-        tokens * 4 * hidden_size * element_size / sequence_split / rate,
-        "both norms of a layer alone, forward: each reads its input and writes its output",
+        tokens * 2 * hidden_size * element_size / sequence_split / rate,
+        "one norm alone, forward: it reads its input and writes its output",
     )
+    norms = equation(seconds, norms_run * norm, "the norms of a layer alone, forward")
     activation = equation(
         seconds, tokens * activation_bytes_forward * ffn_size / tp / rate, "the activation of a layer alone, forward"
     )
     forward = equation(
         seconds,
         tokens
-        * (hidden_bytes_forward * hidden_size / sequence_split + activation_bytes_forward * ffn_size / tp + rotary)
+        * (state_bytes_forward * hidden_size / sequence_split + activation_bytes_forward * ffn_size / tp + rotary)
         / rate,
         "norms, residuals, activation and rotary positions of a layer, forward",
     )
     backward = equation(
         seconds,
         tokens
-        * (hidden_bytes_backward * hidden_size / sequence_split + activation_bytes_backward * ffn_size / tp + rotary)
+        * (state_bytes_backward * hidden_size / sequence_split + activation_bytes_backward * ffn_size / tp + rotary)
         / rate,
         "the same, backward",
     )

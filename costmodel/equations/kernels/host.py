@@ -1,5 +1,6 @@
 """What the host takes to launch the kernels of a layer: it runs ahead of the chip, until kernels are short."""
 
+from costmodel.equations.model.block import Block
 from costmodel.equations.parallelism.expert_grid import ExpertGrid
 from costmodel.symbolic import Chapter, count, equation, given, holds, part, seconds, square_root
 from costmodel.symbolic.nodes import Expression
@@ -14,6 +15,7 @@ class HostLaunches(Chapter):
     """Kernels of a decoder layer times what the host takes for each; graphs and compilers make it short, or next to nothing."""
 
     grid = part(ExpertGrid, shared=True)
+    block = part(Block, shared=True)
     launch_time = given(seconds, "of the host for one kernel", owner="assumption")
     expert_launch_time = given(
         seconds, "of the host for the product of one expert, 0 where those of a rank are one kernel", owner="assumption"
@@ -27,7 +29,13 @@ class HostLaunches(Chapter):
     host_forward = equation(
         seconds,
         launch_time
-        * (dense_kernels + expert_kernels * grid.expert_share + latent_kernels * holds(grid.kv_rank > 0) + cast_kernels)
+        * (
+            dense_kernels
+            - block.kernels_fewer
+            + expert_kernels * grid.expert_share
+            + latent_kernels * holds(grid.kv_rank > 0)
+            + cast_kernels
+        )
         + expert_launch_time * expert_launches * grid.expert_share * grid.local_experts,
         "the host, launching a layer, forward",
         source="kernels of Megatron-core's layers, counted",

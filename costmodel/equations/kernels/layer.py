@@ -6,6 +6,7 @@ from costmodel.equations.kernels.elementwise import Elementwise, LossTraffic
 from costmodel.equations.kernels.expert_traffic import ExpertTraffic
 from costmodel.equations.kernels.host import HostLaunches, smooth_largest
 from costmodel.equations.kernels.matmul import LayerMatmuls, WeightMatmuls
+from costmodel.equations.model.block import Block
 from costmodel.equations.model.flops import Windows
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.recomputation import Recomputation
@@ -30,9 +31,12 @@ class LayerCompute(Chapter):
 
     layout = part(Layout, shared=True)
     again = part(Recomputation, shared=True)
+    block = part(Block, shared=True)
     tp, tokens = layout.tp, layout.tokens
     windows = part(Windows, shared=True)
-    sliding_share = equation(count, windows.sliding_layers / windows.attention_layers, "share of the layers that slide")
+    sliding_share = equation(
+        count, windows.sliding_layers / windows.attention_layers, "share of the layers that slide or have chunks"
+    )
     products = part(LayerMatmuls, shared=True)
     pair_size = equation(
         count,
@@ -48,6 +52,7 @@ class LayerCompute(Chapter):
         cp=layout.cp,
         ring_ranks=layout.ring_ranks,
         window=layout.sequence_length,
+        attention_chunk=0,
     )
     sliding_core = part(
         Attention,
@@ -78,9 +83,10 @@ class LayerCompute(Chapter):
     )
     between = part(Elementwise, ffn_size=layout.mean_ffn_size)
     routed = part(ExpertTraffic)
+    loss_chunks = given(count, "pieces in which head and loss are computed, 1 for all tokens at once", owner="workload")
     head = part(
         WeightMatmuls,
-        tokens=tokens,
+        tokens=tokens / loss_chunks,
         features_in=layout.hidden_size,
         features_out=layout.vocabulary_on_rank,
         groups=1,
@@ -250,12 +256,29 @@ class LayerCompute(Chapter):
         smooth_largest(backward_work, launching.host_backward),
         "a layer, backward, what is run again apart",
     )
+    gradient_of_pieces = equation(
+        seconds,
+        (loss_chunks - 1)
+        * layout.vocabulary_on_rank
+        * layout.hidden_size
+        * 3
+        * layout.element_size
+        / (softmax.memory_share * softmax.memory_bandwidth),
+        "adding the gradient of the head's weights of each further piece: it and the sum read, the sum written",
+        source="Hsu et al. 2024, arXiv 2410.10989, section 3.2: FusedLinearCrossEntropy",
+    )
     loss_compute = equation(
-        seconds, total(head.time, PART) + softmax.time, "head and loss, forward and backward, of a micro-batch"
+        seconds,
+        loss_chunks * total(head.time, PART) + softmax.time + gradient_of_pieces,
+        "head and loss, forward and backward, of a micro-batch: every piece launches its products and reads the head again",
     )
     loss_forward = equation(
-        seconds, row(head.time, PART, "forward"), "of this, the head's forward pass; the loss is where backward begins"
+        seconds,
+        loss_chunks * row(head.time, PART, "forward"),
+        "of this, the head's forward pass; the loss is where backward begins",
     )
     loss_weight_gradient = equation(
-        seconds, row(head.time, PART, "weight_gradient"), "of this, the gradient of the head's weights"
+        seconds,
+        loss_chunks * row(head.time, PART, "weight_gradient") + gradient_of_pieces,
+        "of this, the gradient of the head's weights",
     )

@@ -27,6 +27,6 @@ class KeyValueCache(Chapter):
     )
     cache_per_sequence = equation(
         bytes_,
-        windows.attended_full * cached_size * cache_value_bytes,
-        "one whole sequence, sliding layers keeping their window",
+        windows.kept_tokens * cached_size * cache_value_bytes,
+        "one whole sequence, sliding layers keeping their window and those with chunks one chunk",
     )

@@ -3,41 +3,50 @@
 Conventions, as in "How To Scale Your Model" (part 4) and PaLM (arXiv 2204.02311, appendix B): a weight that multiplies
 costs two FLOPs a token forward and four backward; looking up the embedding costs nothing; norms, activations, softmax
 and the recurrence of hybrid layers are not counted. Attention is counted in full (every token attends to the whole
-sequence) and causal (to those before it: half of that), both within the sliding window of the layers that have one and within a document.
+sequence) and causal (to those before it: half of that), both within the sliding window, or
+the chunks, of the layers that have them and within a document.
 """
 
 from __future__ import annotations
 
 from costmodel.equations.model.mask import CausalMask
 from costmodel.equations.model.parameters import Parameters
-from costmodel.symbolic import FLOP, Chapter, count, equation, floor_divide, flop, given, largest, part, select
+from costmodel.symbolic import FLOP, Chapter, count, either, equation, floor_divide, flop, given, largest, part, select
 
 
 class Windows(Chapter):
-    """How many tokens a token attends to, on the average over a sequence, in layers with and without a sliding window."""
+    """How many tokens a token attends to, on the average over a sequence, in layers with and without a sliding window or chunks."""
 
     sequence_length = given(count, "tokens of a sequence (T)", owner="workload")
     attention_layers = given(count, "layers that attend", owner="model")
     window = given(count, "tokens that a sliding-window layer attends to, 0 when no layer slides", owner="model")
-    window_every = given(count, "of every this many layers, all but one slide; 1: all do", owner="model")
+    attention_chunk = given(
+        count, "tokens of the chunks that a layer's tokens attend within, 0 when no layer has chunks", owner="model"
+    )
+    window_every = given(count, "of every this many layers, all but one slide or have chunks; 1: all do", owner="model")
 
     sliding_layers = equation(
         count,
         select(
-            window > 0,
+            either(window > 0, attention_chunk > 0),
             attention_layers - select(window_every > 1, floor_divide(attention_layers, window_every), 0),
             0,
         ),
-        "layers with a sliding window",
+        "layers with a sliding window or chunks",
     )
     full_layers = equation(count, attention_layers - sliding_layers, "layers that attend to the whole sequence")
-    in_full = part(CausalMask, window=sequence_length)
+    in_full = part(CausalMask, window=sequence_length, attention_chunk=0)
     in_window = part(CausalMask)
     attended_full = equation(
         count,
-        full_layers * in_full.seen + sliding_layers * in_window.seen,
+        full_layers * in_full.seen + sliding_layers * in_window.attended,
         "tokens attended to, added over layers, as if none were later",
         source="Chowdhery et al. 2022, arXiv 2204.02311, appendix B",
+    )
+    kept_tokens = equation(
+        count,
+        full_layers * in_full.seen + sliding_layers * in_window.seen,
+        "tokens whose keys and values are kept, added over layers: all, the last window of them, or a chunk",
     )
     attended_causal = equation(
         count,

@@ -61,9 +61,7 @@ class MultiToken(Chapter):
         "the same, backward",
         approximate="at the precision of the training, its casts left out",
     )
-    hidden_pass = equation(
-        seconds, layer.between_norms / 4, "the hidden states of a micro-batch once from or to memory"
-    )
+    hidden_pass = equation(seconds, layer.between_norm / 2, "the hidden states of a micro-batch once from or to memory")
     joining_norms_forward = equation(
         seconds, 10 * hidden_pass, "three norms, each read and written, and two states put side by side, forward"
     )

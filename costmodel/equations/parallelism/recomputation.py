@@ -1,9 +1,11 @@
 """What of the forward pass is run again in the backward pass: modules by name, every second product, or layers by a method."""
 
 from costmodel.equations.axes import RECOMPUTE, STAGE
+from costmodel.equations.model.block import Block
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.symbolic import (
     Chapter,
+    both,
     ceil_divide,
     choice,
     choose,
@@ -28,6 +30,7 @@ class Recomputation(Chapter):
     """
 
     layout = part(Layout, shared=True)
+    block = part(Block, shared=True)
     recompute = choice(RECOMPUTE.labels, "what of the forward pass is run again", RECOMPUTE)
     recomputed_core_attn = given(count, "1 where the attention between its products is", RECOMPUTE, owner="layout")
     recomputed_layernorm = given(count, "1 where the norms are", RECOMPUTE, owner="layout")
@@ -47,8 +50,10 @@ class Recomputation(Chapter):
     )
     tp_blocks = equation(
         count,
-        2 - layout.expert_share * holds(layout.shared_experts <= 0),
-        "blocks of a layer that tensor-parallel ranks share: attention, and a feed-forward or shared experts",
+        select(block.parallel_block > 0, 1, 2 - layout.expert_share * holds(layout.shared_experts <= 0)),
+        "blocks of a layer that tensor-parallel ranks share: attention, and a feed-forward or shared experts, as one where they "
+        "are side by side",
+        source="Wang and Komatsuzaki 2021, mesh-transformer-jax (GPT-J): one sum among the ranks for both",
     )
 
     in_attention = equation(
@@ -109,12 +114,13 @@ class Recomputation(Chapter):
     repeated_blocks = equation(
         count,
         select(
-            whole_blocks > 0,
+            both(whole_blocks > 0, block.parallel_block <= 0),
             recomputed_mlp * (1 - layout.expert_share)
             + shared_again * layout.expert_share * holds(layout.shared_experts > 0),
             0,
         ),
-        "blocks that tensor-parallel ranks share and that modules run again, in the average layer",
+        "blocks that tensor-parallel ranks share and that modules run again, in the average layer; none where a feed-forward is "
+        "beside the attention, whose backward pass gathers the input of both and which sums with it",
     )
     repeated_layer = equation(
         count,

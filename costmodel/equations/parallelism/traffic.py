@@ -28,6 +28,7 @@ class Traffic(Chapter):
     backward_gathers = given(count, "gathers of a layer's weights for its backward pass")
     embedding_gathers = given(count, "gathers of the embedding")
     served = given(count, "micro-batches that one gather and one scatter serve")
+    tp_blocks = given(count, "blocks of a layer that tensor-parallel ranks share")
     repeated_tp = given(count, "times that recomputation repeats the tensor-parallel communication of a forward pass")
     repeated_layer = given(
         count, "times that it runs a whole layer again, with what joins tokens in a module before it"
@@ -67,10 +68,10 @@ class Traffic(Chapter):
 
     # Tensor parallelism, a layer and micro-batch
     tp_shards = equation(bytes_, (tp - 1) / tp * hidden_state_bytes, "one gather or scatter: (t - 1)/t of H")
-    tp_forward = equation(bytes_, 4 * tp_shards, "two all-reduces, or two gathers and two scatters")
+    tp_forward = equation(bytes_, 2 * tp_blocks * tp_shards, "of each block, an all-reduce, or a gather and a scatter")
     tp_backward = equation(
         bytes_,
-        tp_forward + choose(sequence_parallel, {"off": 0, "on": 2 * tp_shards}),
+        tp_forward + choose(sequence_parallel, {"off": 0, "on": tp_blocks * tp_shards}),
         "as many, and with sequence parallelism the inputs gathered once more",
         source="Korthikanti et al. 2022, section 4.2.2",
     )

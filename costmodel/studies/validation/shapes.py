@@ -123,7 +123,7 @@ def shape(row: Row) -> Model:
         tied_embeddings=row.text("tied_embeddings").lower().startswith(("true", "1", "yes")),
         gated_ffn=gated,
         norm="layernorm" if layernorm else "rmsnorm",
-        norms_per_layer=2,
+        norms_per_layer=1 if "one norm" in text else 2,
         final_norm=True,
         attention_bias="qkvo" if biased else "qkv" if "qkv bias" in text else "none",
         ffn_bias=biased,

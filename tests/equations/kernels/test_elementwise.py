@@ -12,8 +12,9 @@ loss = compile_math(LossTraffic.system)
 optimizer = compile_math(OptimizerTraffic.system)
 CHIP = {"memory_bandwidth": 1e12, "memory_share": 1.0}
 TRAFFIC = {
-    "hidden_bytes_forward": 20,
-    "hidden_bytes_backward": 24,
+    "norms_run": 2,
+    "state_bytes_forward": 20,
+    "state_bytes_backward": 24,
     "activation_bytes_forward": 6,
     "activation_bytes_backward": 10,
     "rotary_bytes": 4,

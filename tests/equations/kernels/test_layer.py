@@ -70,8 +70,53 @@ def test_sliding_layers_take_their_share_of_attention():
     assert sliding["attention_forward"] - sliding["launch_gap"] == pytest.approx(kernel * (1 / 6 + 5 / 6 * seen))
 
 
+def test_layers_with_chunks_take_their_share_of_attention():
+    """Three of four layers attend inside chunks of 1024: 16384 tokens are sixteen triangles of 1/256 of the whole one."""
+    shape = {"layers": 4, "attention_chunk": 1024, "window_every": 4}
+    whole = on(decoder(layers=4), "dgx-h100:8", "", 16384, 8)(attention_block=1)
+    chunked = on(decoder(**shape), "dgx-h100:8", "", 16384, 8)(attention_block=1)
+    assert chunked["sliding_share"] == 3 / 4
+    for way in ("forward", "backward"):
+        kernel = whole[f"attention_{way}"] - whole["launch_gap"]
+        expected = kernel * (1 / 4 + 3 / 4 / 16)
+        assert chunked[f"attention_{way}"] - chunked["launch_gap"] == pytest.approx(expected)
+    assert chunked["attention_flops_causal"] == pytest.approx(whole["attention_flops_causal"] * (1 / 4 + 3 / 4 / 16))
+
+
+def test_a_chunk_as_long_as_the_sequence_changes_nothing():
+    whole = on(decoder(layers=4), "dgx-h100:8", "cp=2", 4096, 8)()
+    chunked = on(decoder(layers=4, attention_chunk=8192, window_every=2), "dgx-h100:8", "cp=2", 4096, 8)()
+    assert chunked["sliding_share"] == 1 / 2
+    assert chunked["step_time"] == pytest.approx(whole["step_time"], rel=1e-12)
+
+
 def test_the_loss_is_three_products_with_the_head_and_a_softmax():
     found = on(decoder(vocabulary=64_000), "dgx-h100:8", "", 2048, 8)()
     work = 2 * 2048 * 64_000 * 1024
     assert found["head_work"] == [work] * 3
     assert found["loss_compute"] == pytest.approx(sum(found["head_time"]) + found["softmax_time"], rel=1e-12)
+
+
+def test_a_loss_in_pieces_launches_each_and_adds_their_gradients():
+    """Eight pieces of 256 tokens: each reads the head; seven gradients of 64000 x 1024 in two bytes are added, 3 passes each."""
+    case = on(decoder(vocabulary=64_000), "dgx-h100:8", "", 2048, 8)
+    ideal = {"memory_bandwidth": 1e12, "memory_share": 1, "misalignment_slope": 0, "short_vector_factor": 1}
+    whole, pieces = case(**ideal), case.on(loss_chunks=8)(**ideal)
+    assert pieces["head_work"] == [work / 8 for work in whole["head_work"]]
+    assert pieces["gradient_of_pieces"] == pytest.approx(7 * 3 * 2 * 64_000 * 1024 / 1e12, rel=1e-12)
+    assert whole["gradient_of_pieces"] == 0
+    weights = 2 * 64_000 * 1024  # bytes that the forward pass and both gradients of each piece move
+    assert 8 * sum(pieces["head_traffic"]) - sum(whole["head_traffic"]) == 7 * 3 * weights
+    expected = 8 * sum(pieces["head_time"]) + pieces["softmax_time"] + pieces["gradient_of_pieces"]
+    assert pieces["loss_compute"] == pytest.approx(expected, rel=1e-12) and expected > whole["loss_compute"]
+
+
+@few
+@given(cases())
+def test_more_pieces_of_the_loss_never_take_less_time_nor_more_memory(case):
+    even = {"misalignment_slope": 0, "short_vector_factor": 1}
+    one, two, four = (case.on(loss_chunks=n)(**even) for n in (1, 2, 4))
+    for fewer, more in ((one, two), (two, four)):
+        assert fewer["loss_compute"] < more["loss_compute"]
+        assert fewer["loss_forward"] < more["loss_forward"]
+        assert more["stage_logits"][0][1] <= fewer["stage_logits"][0][1]

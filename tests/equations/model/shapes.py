@@ -20,14 +20,14 @@ DENSE = dict.fromkeys(MODEL_INPUTS, 0) | {
 }
 """One layer of nothing with RMS norms and a gated feed-forward: say the sizes that matter."""
 
-WINDOWS = {"window": 0, "window_every": 1}
+WINDOWS = {"window": 0, "attention_chunk": 0, "window_every": 1}
 FLOP_INPUTS = tuple(e.name for e in Flops.system.inputs())
 CACHE_INPUTS = tuple(e.name for e in KeyValueCache.system.inputs(["cache_per_token", "cache_per_sequence"]))
 
 
 def one_document(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A generated function whose sequences are one document each, unless it is said otherwise."""
-    return lambda **given: function(**{"document_length": inf} | given)
+    """A generated function whose sequences are one document each, without chunks, unless it is said otherwise."""
+    return lambda **given: function(**{"document_length": inf, "attention_chunk": 0} | given)
 
 
 @st.composite

@@ -83,6 +83,30 @@ def test_windows_against_counting_every_pair(length: int, window: int, layers: i
     )
 
 
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 8), st.integers(1, 5))
+def test_chunks_against_counting_every_pair(length: int, chunk: int, layers: int, every: int):
+    """Token i attends to itself and those before it in its chunk; the last chunk may be shorter."""
+    found = windows(
+        attention_layers=layers, window=0, attention_chunk=chunk, window_every=every, sequence_length=length
+    )
+    inside = sum(i % chunk + 0.5 for i in range(length)) / length
+    whole = sum(i + 0.5 for i in range(length)) / length
+    sliding, full = found["sliding_layers"], found["full_layers"]
+    assert found["attended_causal"] == pytest.approx(full * whole + sliding * inside)
+    assert found["attended_full"] == pytest.approx(2 * found["attended_causal"])
+    assert found["kept_tokens"] == full * length + sliding * min(length, chunk)
+    if length % chunk == 0:
+        assert inside == chunk / 2
+
+
+def test_chunks_begin_anew_in_each_document():
+    """Two documents of 20 in chunks of 8: each is 8, 8 and 4 tokens, half of their squares added up."""
+    found = windows(
+        attention_layers=1, window=0, attention_chunk=8, window_every=1, sequence_length=40, document_length=20
+    )
+    assert found["attended_causal"] * 40 == 2 * (64 + 64 + 16) / 2
+
+
 @given(shapes(), st.integers(1, 100_000), st.integers(0, 100_000), st.integers(1, 6))
 def test_laws(shape: dict[str, Any], length: int, window: int, every: int):
     full = flops(**shape | WINDOWS, sequence_length=length)

@@ -132,8 +132,12 @@ def cases(
     """A case that keeps every rule: the model is made to fit the degrees, the batch to fit the micro-batches."""
     where = machine(draw(st.sampled_from(machines)))
     room = where.chips // least_dp
-    tp = draw(st.sampled_from([d for d in divisors(room, most_tp) if d >= least_tp and room // d >= least_pp]))
-    pp = draw(st.sampled_from([d for d in divisors(room // tp, most_pp) if d >= least_pp]))
+    tp = draw(
+        st.sampled_from([d for d in divisors(room, most_tp) if d >= least_tp and room // d >= least_pp * least_cp])
+    )
+    pp = draw(
+        st.sampled_from([d for d in divisors(room // tp, most_pp) if d >= least_pp and room // (tp * d) >= least_cp])
+    )
     cp = draw(st.sampled_from([d for d in divisors(room // (tp * pp), most_cp) if d >= least_cp] or [1]))
     cp_type = draw(st.sampled_from(CONTEXTS[:-1])) if cp > 1 else CONTEXTS[0]  # usp needs the heads that suit it
     dp = where.chips // (tp * cp * pp)
@@ -181,5 +185,6 @@ def models(draw, tp, layers, cp=1):
         gated_ffn=draw(st.booleans()),
         norm=draw(st.sampled_from(("rmsnorm", "layernorm"))),
         attention_bias=draw(st.sampled_from(("none", "qkv", "qkvo"))),
-        window=draw(st.sampled_from((0, 0, 512))),
+        **draw(st.sampled_from(({}, {}, {"window": 512}, {"attention_chunk": 384}))),
+        **draw(st.sampled_from(({}, {}, {"parallel_block": True, "norms_per_layer": 1}, {"parallel_block": True}))),
     )
