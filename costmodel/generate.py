@@ -139,7 +139,7 @@ def kernels_math() -> str:
         "typical_unit": TypicalUnit,
     }
     functions = {name: (chapter.system, list(chapter.system.equations)) for name, chapter in chapters.items()}
-    functions |= {"matmul_time": (Gemm.system, ["time"])}
+    functions |= {"matmul_time": (Gemm.system, ["time", "work"])}
     return math_module("Single kernels on one chip.", functions, KERNEL_AXES)
 
 

@@ -22,6 +22,9 @@ SIXTEEN_BITS = ("bf16", "fp16")
 IN_SIXTEEN_BITS = ("prefill", "decode", "backward")
 """Kernels whose forms were held to measurements in 16 bits alone."""
 
+PASSES_BETWEEN = ("experts",)
+"""Kernels whose traffic counts passes between products, which could stay on the chip."""
+
 _MEASURED_AS = {"fp16": "bf16"}
 _ANY_CACHE = 1.0
 """Bytes of cache where a chip's file has none: nothing fits in."""
@@ -133,6 +136,14 @@ class Kernel:
             }
         plain = {"wave_fill": 0.0, "whole_waves": 0.0, "near_low": 1.0, "near_high": 1.0}
         return {"cached_speedup": self.assumed["cached_speedup"], **plain, **found}
+
+
+def interval(held: Kernel, values: Mapping[str, float]) -> tuple[float, float]:
+    """The bounds of the time of a kernel, seconds, whose equations gave these values."""
+    streamed = 0.0 if held.family in PASSES_BETWEEN else values["traffic"]
+    told = {"time": values["time"], "work": values.get("work", 0.0), "streamed": streamed}
+    found = call(kernels_math.interval, {**held.inputs, **told})
+    return found["low_time"], found["high_time"]
 
 
 def kernel(
