@@ -12,6 +12,7 @@ from costmodel.symbolic import (
     given,
     largest,
     seconds,
+    smallest,
 )
 
 
@@ -47,6 +48,17 @@ class Attained(Chapter):
     memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
 
     share_of_bandwidth = equation(count, traffic / (time * memory_bandwidth), "attained")
+
+
+class TypicalStreams(Chapter):
+    """Small kernels before attention where nobody measured them: what they pass to each other lies in the cache."""
+
+    usual_share = given(
+        count, "of the memory bandwidth, where the cache is no faster than the memory", owner="assumption"
+    )
+    cached_speedup = given(count, "rate of what lies in the last-level cache over that of the memory", owner="chip")
+
+    memory_share = equation(count, smallest(1, usual_share * cached_speedup), "of the memory bandwidth")
 
 
 class TypicalUnit(Chapter):
