@@ -201,7 +201,8 @@ def unmeasured(monkeypatch):
     forget()
 
 
-def test_intervals_of_unmeasured_chips_hold_the_rows_of_measured_ones(unmeasured):
+@pytest.mark.usefixtures("unmeasured")
+def test_intervals_of_unmeasured_chips_hold_the_rows_of_measured_ones():
     """Usual constants in place of each chip's own: some four of five lie inside, those of fewer bits apart, whose error is larger."""
     found = defaultdict(list)
     for each in outcomes(CATALOG):
