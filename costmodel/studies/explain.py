@@ -141,6 +141,7 @@ def explain(
             multi_token_prediction,
             opened,
             subject,
+            name,
         )
     kind, inputs, said, notes = found
     system, looped = _system_with(subject, name, kind)
@@ -236,6 +237,7 @@ def _training_inputs(
     multi_token_prediction: int,
     catalog: Catalog,
     subject: str,
+    name: str,
 ) -> _Inputs:
     from costmodel.search.evaluate import evaluate, inputs
     from costmodel.studies.buckets import bucket_inputs, reduced_whole
@@ -264,6 +266,8 @@ def _training_inputs(
     said = f"{workload.model.name} on {machine.name_as_typed}"
     assumed = [note for note in question.said(workload.global_batch) if subject == "run" or "--tokens" not in note]
     given = inputs(workload, chosen, catalog)
+    if (subject, name) == ("training", "step_time"):
+        assumed = [*assumed, f"80 % interval, {StepErrors.of(workload, catalog).time.said()}"]
     if subject == "run":
         price = list_price(machine.cluster.prices)
         values = evaluate(workload, chosen, catalog)
