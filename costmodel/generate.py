@@ -115,7 +115,7 @@ def kernels_math() -> str:
     from costmodel.equations.kernels import fused_attention as attention
     from costmodel.equations.kernels.experts import ExpertBlock
     from costmodel.equations.kernels.gemm import Gemm
-    from costmodel.equations.kernels.interval import Attained, KernelInterval, TypicalUnit
+    from costmodel.equations.kernels.interval import Attained, KernelInterval, TypicalStreams, TypicalUnit
     from costmodel.equations.kernels.launch import LaunchChain
     from costmodel.equations.kernels.mainloop import BankConflicts, MainLoop
     from costmodel.equations.kernels.streams import Stream
@@ -137,9 +137,10 @@ def kernels_math() -> str:
         "interval": KernelInterval,
         "attained": Attained,
         "typical_unit": TypicalUnit,
+        "typical_streams": TypicalStreams,
     }
     functions = {name: (chapter.system, list(chapter.system.equations)) for name, chapter in chapters.items()}
-    functions |= {"matmul_time": (Gemm.system, ["time"])}
+    functions |= {"matmul_time": (Gemm.system, ["time", "work"])}
     return math_module("Single kernels on one chip.", functions, KERNEL_AXES)
 
 

@@ -77,6 +77,8 @@ ATTAINABLE = {
     "kernel_matmul_fp4": _SHARE,
     "kernel_memory_bandwidth": _SHARE,
     "kernel_start": _LATENCY,
+    # Rate of operands found in the last-level cache over that of the memory, where no kernel of the chip was measured.
+    "cached_speedup": ("ratio", 1.0, 10.0),
     # The fused attention kernel: share of peak of its matrix part, and exponentials per second.
     "attention_matmul": _SHARE,
     "attention_exponentials": ("events per second", 1e10, 1e15),

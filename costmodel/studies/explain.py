@@ -7,13 +7,13 @@ a group of ranks, and what a model is made of. This is the one study that reads 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from costmodel.catalog.catalog import Catalog
 from costmodel.errors import EquationError, InputError, nearest
-from costmodel.studies.explanations import ExplainAnswer, Form, Quantities, Regime
+from costmodel.studies.explanations import ExplainAnswer, Form, Quantities
+from costmodel.studies.regimes import beyond_the_peak, named, regime_of
 from costmodel.studies.subjects import COUNTS, FEW, OF_A_STEP, SUBJECTS, systems
 
 if TYPE_CHECKING:
@@ -141,6 +141,7 @@ def explain(
             multi_token_prediction,
             opened,
             subject,
+            name,
         )
     kind, inputs, said, notes = found
     system, looped = _system_with(subject, name, kind)
@@ -157,10 +158,10 @@ def explain(
     title = f"{subject}.{name} of {said}"
     try:
         told = tree(point, name, 2 if depth is None else depth, rows)
-        found_regime = _regime(point, name, only, rows) if only else None
+        found_regime = regime_of(point, name, only, rows) if only else None
     except EquationError as error:
         raise InputError(str(error)) from None
-    return ExplainAnswer(title, told, found_regime, notes, form)
+    return ExplainAnswer(title, told, found_regime, (*notes, *beyond_the_peak(point, name)), form)
 
 
 _NAMED = dict.fromkeys(OF_A_STEP, "a model and a machine") | {
@@ -236,6 +237,7 @@ def _training_inputs(
     multi_token_prediction: int,
     catalog: Catalog,
     subject: str,
+    name: str,
 ) -> _Inputs:
     from costmodel.studies.question import ask
     from costmodel.studies.subject_inputs import subject_inputs
@@ -260,6 +262,8 @@ def _training_inputs(
     assumed = [note for note in question.said(workload.global_batch) if subject == "run" or "--tokens" not in note]
     given, noted = subject_inputs(subject, workload, chosen, question.train_tokens, catalog)
     assumed += noted
+    if (subject, name) == ("training", "step_time"):
+        assumed.append(f"80 % interval, {StepErrors.of(workload, catalog).time.said()}")
     kind = int(machine.is_torus) + 2 * (subject == "training" and workload.has_experts)
     return kind, given, said, (f"layout: {chosen}", *assumed)
 
@@ -342,7 +346,7 @@ def _point(
     from costmodel.symbolic import compile_math
     from costmodel.symbolic.point import Point
 
-    kept = [_named(system, text) for text in only]
+    kept = [named(system, text) for text in only]
     try:
         return Point(system, call(compile_math(system, [name, *kept], looped=looped), inputs), looped)
     except ZeroDivisionError:
@@ -351,27 +355,3 @@ def _point(
         raise InputError(f"{name} cannot be worked out with {zero or 'these numbers'}: {why}") from None
     except ArithmeticError as error:
         raise InputError(f"{name} cannot be worked out with these numbers: {error}") from None
-
-
-def _named(system: EquationSystem, text: str) -> str:
-    name = text.strip().replace("-", "_")
-    if name not in system.equations:
-        raise InputError.unknown("quantity", text, system.equations)
-    return name
-
-
-def _regime(point: Point, name: str, only: Sequence[str], rows: Mapping[str, str] | None) -> Regime:
-    from costmodel.symbolic.latex import latex, symbol
-    from costmodel.symbolic.regime import reach, regime
-    from costmodel.symbolic.text import TextWriter
-
-    kept = tuple(dict.fromkeys(_named(point.system, text) for text in only))
-    formula = regime(point, name, kept, rows)
-    at = point.bind(name, rows or {})
-    value = float(point.row(name, point.values[name], at))
-    e = point.system[name]
-    found = Regime(name, e.unit.label, value, kept, TextWriter().write(formula), f"{symbol(name)} = {latex(formula)}")
-    if len(kept) > 1:
-        return found
-    low, high = reach(point, name, kept[0], rows)
-    return replace(found, now=float(point.row(kept[0], point.values[kept[0]], at)), low=low, high=high)

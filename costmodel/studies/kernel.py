@@ -14,7 +14,7 @@ from costmodel.generated import kernels_math
 from costmodel.report import Breakdown, Record, Scalar, Table, human
 from costmodel.runtime import call
 from costmodel.search.workload import default_dtype
-from costmodel.studies.kernel_inputs import PEAKS, Kernel
+from costmodel.studies.kernel_inputs import PEAKS, Kernel, interval
 from costmodel.studies.kernel_inputs import kernel as constants_of
 from costmodel.studies.kernel_shapes import KINDS, SYSTOLIC, Kind, neighbours, shape_of
 from costmodel.studies.main_loop import main_loop
@@ -199,7 +199,7 @@ def kernel(
     whole = shape_of(name, kind, shape)
     given = _inputs(kind, held, sustained=sustained, cached=cached)
     values = _values(kind, given, whole)
-    span = call(kernels_math.interval, {**held.constants, "time": values["time"]})
+    low_time, high_time = interval(held, values)
     bounds = {label: values[quantity] for label, quantity in kind.overlapped.items()}
     better = [] if not kind.rounded else _better(kind, given, whole, values[kind.quality])
     return KernelAnswer(
@@ -209,8 +209,8 @@ def kernel(
         held.implementation,
         whole,
         values["time"],
-        span["low_time"],
-        span["high_time"],
+        low_time,
+        high_time,
         values.get("work"),
         values["traffic"],
         values["rate"] if "work" in values else None,

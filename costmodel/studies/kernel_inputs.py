@@ -22,6 +22,9 @@ SIXTEEN_BITS = ("bf16", "fp16")
 IN_SIXTEEN_BITS = ("prefill", "decode", "backward")
 """Kernels whose forms were held to measurements in 16 bits alone."""
 
+PASSES_BETWEEN = ("experts",)
+"""Kernels whose traffic counts passes between products, which could stay on the chip."""
+
 _MEASURED_AS = {"fp16": "bf16"}
 _ANY_CACHE = 1.0
 """Bytes of cache where a chip's file has none: nothing fits in."""
@@ -109,11 +112,13 @@ class Kernel:
             if f"{self.family}_{name}" in self.assumed
         }
         attainable = self.chip.attainable
+        cached = attainable.get("cached_speedup")
+        found["cached_speedup"] = cached.value if isinstance(cached, Number) else self.assumed["cached_speedup"]
         if self.family in {"matmul", "experts"}:
             low = {"fp8": "_fp8", "fp8-block": "_fp8", "fp4": "_fp4"}.get(self.precision, "")
             share = attainable.get(f"kernel_matmul{low}", attainable["kernel_matmul"]).value
             if low and self.family == "matmul":
-                found["start"] = self.assumed["matmul_narrow_start"]
+                found |= {name: self.assumed[f"matmul_narrow_{name}"] for name in ("start", "low", "high")}
             found |= {"peak_share": share, "memory_share": attainable["kernel_memory_bandwidth"].value}
             needs = {**self.assumed, **precision_inputs(self.precision, self.assumed), "units": units(self.chip)}
             typical = call(
@@ -126,13 +131,22 @@ class Kernel:
                 "peak_share": attainable["attention_matmul"].value,
                 # Where the rate of exponentials was not measured apart, the share of peak includes them.
                 "exponential_rate": rate.value if isinstance(rate, Number) else float("inf"),
-                **{
-                    name: self.assumed[f"prefill_{name}"]
-                    for name in ("start", "memory_share", "row_start", "block_tokens")
-                },
+                **{name: self.assumed[f"prefill_{name}"] for name in ("start", "row_start", "block_tokens")},
             }
+            found |= call(
+                kernels_math.typical_streams,
+                {"usual_share": self.assumed["prefill_memory_share"], "cached_speedup": found["cached_speedup"]},
+            )
         plain = {"wave_fill": 0.0, "whole_waves": 0.0, "near_low": 1.0, "near_high": 1.0}
-        return {"cached_speedup": self.assumed["cached_speedup"], **plain, **found}
+        return {**plain, **found}
+
+
+def interval(held: Kernel, values: Mapping[str, float]) -> tuple[float, float]:
+    """The bounds of the time of a kernel, seconds, whose equations gave these values."""
+    streamed = 0.0 if held.family in PASSES_BETWEEN else values["traffic"]
+    told = {"time": values["time"], "work": values.get("work", 0.0), "streamed": streamed}
+    found = call(kernels_math.interval, {**held.inputs, **told})
+    return found["low_time"], found["high_time"]
 
 
 def kernel(

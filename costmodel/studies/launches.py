@@ -140,5 +140,6 @@ def launch(
         f"Host: {fast} a launch by a fast path, {slowly} through a Python kernel language ({slow:,} of them in `dsl`).",
         *(f"{way.mode}: {way.meaning}." for way in ways),
         "Programmatic dependent launch needs an NVIDIA chip of compute capability 9.0 or more.",
+        "No interval: three published chains are all that is at hand, and hosts differ.",
     )
     return LaunchAnswer(chip.name, kernels, kernel_time, slow, found["busy_time"], ways, notes)

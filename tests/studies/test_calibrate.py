@@ -72,6 +72,19 @@ def test_links_are_recovered_and_the_overlay_predicts_what_was_measured(logs, tm
     )
 
 
+def test_sums_in_the_switches_are_recovered(tmp_path):
+    """Most all-reduces of a node and of two are added in the switches: their share is that of the link, not of its library."""
+    true = synthetic.scaled(tmp_path / "true", NVLINK, {"in_network": 0.85})
+    log = tmp_path / "all_reduce_perf.txt"
+    log.write_text(synthetic.nccl_log("all-reduce", "dgx-h100:1x8", true, chips=8, low=2**20, high=2**33))
+    answer = calibrate([log], on="dgx-h100:8", output=tmp_path / "mine")
+    assert moved(answer)["share of sums in the switches"] == pytest.approx(0.85, rel=0.02)
+    assert answer.fits[0].after.median < 0.02
+    written = Catalog.open(tmp_path / "mine")
+    assert lint(written).problems == ()
+    assert written.link("nvlink4").attainable["in_network"].value == pytest.approx(0.85 * 0.68, rel=0.02)
+
+
 def test_noise_about_the_catalog_leaves_it_where_it_is(tmp_path):
     log = tmp_path / "all_reduce_perf.txt"
     for seed in range(3):

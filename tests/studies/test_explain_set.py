@@ -96,3 +96,17 @@ def test_a_cache_is_explained(length, tokens):
     assert explain("cache_per_token", "llama-3-70b", dtype="fp8").tree.value == 327_680 / 2
     with pytest.raises(InputError, match="unknown dtype"):
         explain("cache_per_token", "llama-3-70b", dtype="fp7")
+
+
+def test_a_step_time_has_its_interval():
+    asked = ("llama-3-8b", "dgx-h100:64")
+    assert "80 % interval, steps of dense models in 16 bits on GPUs" in explain("step_time", *asked).notes[-1]
+    assert not any("interval" in note for note in explain("mfu", *asked).notes)
+
+
+def test_a_share_of_the_peak_above_one_is_told():
+    """A step of half a second in place of seven: 7.7 times the peak."""
+    asked = ("llama-3-8b", "dgx-h100:64")
+    told = explain("mfu", *asked, layout="dp=64 zero=2", values={"step_time": 0.5})
+    assert "above 1 cannot be" in told.notes[-1]
+    assert not any("cannot be" in note for note in explain("mfu", *asked, layout="dp=64 zero=2").notes)

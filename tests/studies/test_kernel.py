@@ -39,6 +39,7 @@ def test_parts_add_up_on_every_kind_of_chip(name, chip):
     assert found.low_time_s <= found.time_s <= found.high_time_s
     assert 0 < found.share_of_bandwidth <= 1
     assert found.share_of_peak is None or 0 < found.share_of_peak <= 1
+    assert (found.share_of_peak or 0) * found.time_s <= found.low_time_s * (1 + 1e-12), "an end beyond the peak"
     assert found.bound
     assert found.records()[0]["time_s"] == found.time_s
 

@@ -88,6 +88,18 @@ def test_a_table_tells_its_kinds():
     assert kinds.of_table(published("megatron_memory")) == ("memory",)
 
 
+def test_shipped_rows_in_another_file_are_no_more_unseen_than_here(tmp_path, training):
+    """Factors were fitted to three in four of them: a copy of the table must not claim that nobody looked."""
+    copy = tmp_path / "copy.csv"
+    copy.write_text(published("training").read_text("utf-8"), "utf-8")
+    again = validate("training", table=copy, catalog=CATALOG)
+    assert [one.unseen for one in again.outcomes["training"]] == [one.unseen for one in training.outcomes["training"]]
+    golden = tmp_path / "golden.csv"
+    golden.write_text(published("megatron_memory").read_text("utf-8"), "utf-8")
+    (*_, every) = validate("memory", table=golden, catalog=CATALOG).coverages("memory")
+    assert every.unseen < every.n / 2
+
+
 def test_what_it_refuses(tmp_path):
     with pytest.raises(InputError, match="did you mean training"):
         validate("trainings", catalog=CATALOG)

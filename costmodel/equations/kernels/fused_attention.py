@@ -191,6 +191,8 @@ class ForwardBackward(Chapter):
     forward = part(PrefillAttention)
     backward = part(BackwardAttention)
     time = equation(seconds, forward.time + backward.time, "both, one after the other")
+    work = equation(flop, forward.work + backward.work, "of both")
+    traffic = equation(bytes_, forward.traffic + backward.traffic, "of both")
 
 
 class DecodeAttention(Chapter):

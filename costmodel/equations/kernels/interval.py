@@ -7,9 +7,12 @@ from costmodel.symbolic import (
     bytes_per_second,
     count,
     equation,
+    flop,
     flop_per_second,
     given,
+    largest,
     seconds,
+    smallest,
 )
 
 
@@ -22,8 +25,19 @@ class KernelInterval(Chapter):
     near_low = given(count, "more where the constants are those of a sister chip, else 1", owner="assumption")
     near_high = given(count, "more where the constants are those of a sister chip, else 1", owner="assumption")
 
-    low_time = equation(seconds, time * low * near_low, "one in ten is faster")
-    high_time = equation(seconds, time * high * near_high, "one in ten is slower")
+    work = given(flop, "operations that the result takes; 0 where they are not counted")
+    streamed = given(bytes_, "operands and results, each once; 0 where some may stay on the chip")
+    peak = given(flop_per_second, "dense peak at this precision", owner="chip")
+    cache_capacity = given(bytes_, "of the last-level cache", owner="chip")
+    memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
+
+    shortest = equation(
+        seconds,
+        largest(work / peak, largest(streamed - cache_capacity, 0) / memory_bandwidth),
+        "at the peak, or with what the cache cannot hold at full bandwidth: no kernel is faster",
+    )
+    low_time = equation(seconds, largest(shortest, time * low * near_low), "one in ten is faster")
+    high_time = equation(seconds, largest(low_time, time * high * near_high), "one in ten is slower")
 
 
 class Attained(Chapter):
@@ -34,6 +48,17 @@ class Attained(Chapter):
     memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
 
     share_of_bandwidth = equation(count, traffic / (time * memory_bandwidth), "attained")
+
+
+class TypicalStreams(Chapter):
+    """Small kernels before attention where nobody measured them: what they pass to each other lies in the cache."""
+
+    usual_share = given(
+        count, "of the memory bandwidth, where the cache is no faster than the memory", owner="assumption"
+    )
+    cached_speedup = given(count, "rate of what lies in the last-level cache over that of the memory", owner="chip")
+
+    memory_share = equation(count, smallest(1, usual_share * cached_speedup), "of the memory bandwidth")
 
 
 class TypicalUnit(Chapter):

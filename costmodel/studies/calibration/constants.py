@@ -92,7 +92,7 @@ _DOMAIN = {
     "share of rings": ("simple_share", "ll128_share", "ll_share"),
     "start": ("ll_start", "ll128_start", "simple_start"),
     "step": ("ll_step", "ll128_step", "simple_step"),
-    "share of sums in the switches": ("in_network_share",),
+    "share of sums in the switches": ("in_network",),
     "start of sums in the switches": ("in_network_start",),
     "share of exchanges": ("exchange_share", "exchange_ll_share"),
     "start of exchanges": ("exchange_ll_start", "exchange_start"),
@@ -119,12 +119,7 @@ def of_links(machine: Machine, *, by_library: bool) -> list[Constant]:
     for link, groups, where in [(domain, _DOMAIN, "fast domain"), *((link, _NETWORK, "network") for link in outer)]:
         if by_library and link.library is not None:
             for name, keys in groups.items():
-                members = {
-                    Place("links", link.name, ("library", key)): (link.library.constants[key], *links.LIBRARY[key][1:])
-                    for key in keys
-                    if key in link.library.constants
-                }
-                found.append(_constant(name, f"{link.name}, {where}", members))
+                found.append(_constant(name, f"{link.name}, {where}", _of_library(link, keys)))
             continue
         plain: Mapping[str, tuple[Fact | None, tuple[str, float, float]]] = {
             "share": (link.attainable.get("collective"), links.ATTAINABLE["collective"]),
@@ -136,6 +131,21 @@ def of_links(machine: Machine, *, by_library: bool) -> list[Constant]:
                 members = {Place("links", link.name, _PLAIN[name]): (fact, *limits[1:])}
                 found.append(_constant(name, f"{link.name}, {where}", members))
     return [constant for constant in found if constant.members]
+
+
+def _of_library(link: Link, keys: Iterable[str]) -> dict[Place, tuple[Number, float, float]]:
+    """Numbers that the link's library is described by: its own constants and, of sums in the switches, what the link attains."""
+    own = link.library.constants if link.library is not None else {}
+    found: dict[Place, tuple[Number, float, float]] = {}
+    for key in keys:
+        block, fact, limits = (
+            ("library", own.get(key), links.LIBRARY[key])
+            if key in links.LIBRARY
+            else ("attainable", link.attainable.get(key), links.ATTAINABLE[key])
+        )
+        if isinstance(fact, Number):
+            found[Place("links", link.name, (block, key))] = (fact, *limits[1:])
+    return found
 
 
 def of_training(chip: Chip) -> list[Constant]:

@@ -52,7 +52,7 @@ class Coverage:
 def with_interval(one: Outcome, catalog: Catalog, *, shipped: bool) -> Outcome:
     """The outcome with the bounds of its class; one that brings its own, as those of kernels do, keeps them.
 
-    `shipped`: it is of the tables that the factors were fitted to. Raises InputError where the catalog has no factors.
+    `shipped`: it is of the tables that the factors were fitted to, or comes again under the same id. Raises InputError where the catalog has no factors.
     """
     if one.predicted is None:
         return one

@@ -17,7 +17,7 @@ from costmodel.errors import InputError
 from costmodel.generated import kernels_math
 from costmodel.generated.labels import CHOICES
 from costmodel.runtime import call
-from costmodel.studies.kernel_inputs import PEAKS, Kernel, kernel
+from costmodel.studies.kernel_inputs import PEAKS, Kernel, interval, kernel
 from costmodel.studies.kernel_shapes import LARGEST
 from costmodel.studies.validation.kernel_collection import THEIRS, translated
 from costmodel.studies.validation.outcome import Outcome
@@ -133,8 +133,8 @@ def _predicted(
     """Of one shape; frameworks time the same products."""
     names = COLUMNS[words[1]].values()
     found = call(_FORMS[words[1]], {**_setting(words, cast_included, catalog), **dict(zip(names, shape, strict=True))})
-    bounds = call(kernels_math.interval, {**_known(*words, catalog=catalog).constants, "time": found["time"]})
-    return {"time": found["time"], **bounds}
+    low, high = interval(_known(*words, catalog=catalog), found)
+    return {"time": found["time"], "low_time": low, "high_time": high}
 
 
 def setting(row: Row, catalog: Catalog) -> dict[str, float]:

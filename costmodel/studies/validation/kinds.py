@@ -13,11 +13,17 @@ from costmodel.catalog.catalog import Catalog
 from costmodel.errors import InputError
 from costmodel.studies.validation.coverage import with_interval
 from costmodel.studies.validation.outcome import Outcome
-from costmodel.studies.validation.rows import read_table
+from costmodel.studies.validation.rows import id_of, published, read_table
 
 NAMES = ("training", "memory", "collectives", "kernels")
 WITH_MODELS = ("training", "memory")
 """Kinds whose rows name models, which `outcomes` takes a file of as its third argument."""
+FITTED_TABLES = {
+    "training": ("training",),
+    "memory": ("training", "megatron_memory"),
+    "collectives": ("collectives/in_node", "collectives/published"),
+}
+"""The shipped tables whose rows the factors of a kind's intervals are of; kernels bring intervals of their own."""
 WITH_WHOLE = ("collectives", "kernels")
 """Kinds of which a package on the index holds whole tables."""
 
@@ -60,7 +66,13 @@ def outcomes(name: str, catalog: Catalog, table: Path | None, models: Path | Non
     """What comes of each row of a kind, with its interval."""
     run = cast("Callable[..., Iterator[Outcome]]", module(name).outcomes)
     found = run(catalog, table, models) if name in WITH_MODELS else run(catalog, table)
-    return (with_interval(one, catalog, shipped=table is None) for one in found)
+    ids = None if table is None else _shipped_ids(name)
+    return (with_interval(one, catalog, shipped=ids is None or one.id in ids) for one in found)
+
+
+def _shipped_ids(name: str) -> frozenset[str]:
+    """The ids of the shipped rows of a kind, which factors of intervals were fitted to in whichever file they come again."""
+    return frozenset(id_of(row) for table in FITTED_TABLES.get(name, ()) for row in read_table(published(table))[1])
 
 
 def whole(name: str, catalog: Catalog, *, every: bool) -> Iterator[Outcome]:

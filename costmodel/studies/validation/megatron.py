@@ -21,7 +21,7 @@ from costmodel.studies.validation import megatron_experts
 from costmodel.studies.validation.machines import Place
 from costmodel.studies.validation.outcome import Outcome
 from costmodel.studies.validation.prepared import Preparing
-from costmodel.studies.validation.rows import Row, UnreadError, read_table
+from costmodel.studies.validation.rows import Row, UnreadError, id_of, read_table
 from costmodel.studies.validation.shapes import checked
 
 KIND = "memory"
@@ -130,7 +130,7 @@ def outcomes(table: Path, preparing: Preparing) -> Iterator[Outcome]:
     seen: Counter[tuple[str, ...]] = Counter()
     names: Counter[str] = Counter()
     for row in read(table):
-        name = "/".join(row.text(key) for key in ("test", "environment", "platform", "chips") if row.text(key))
+        name = id_of(row)
         names[name] += 1
         same = tuple(
             row.text(key) for key in ("between_steps_bytes", "peak_allocated_bytes", "layers", "tp", "pp", "cp")

@@ -85,6 +85,13 @@ def read_table(path: Path) -> tuple[tuple[str, ...], list[Row]]:
     return columns, rows
 
 
+def id_of(row: Row) -> str:
+    """What a row is called: its id, or the test of Megatron-LM that it is of, with where that ran."""
+    return row.text("id") or "/".join(
+        row.text(key) for key in ("test", "environment", "platform", "chips") if row.text(key)
+    )
+
+
 def check_ids(path: Path) -> None:
     """Raise InputError, with both lines, for a table in which two rows have the same `id`: a run would count twice."""
     seen: dict[str, str] = {}

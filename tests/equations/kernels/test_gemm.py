@@ -179,9 +179,26 @@ def test_an_array_is_never_faster_than_the_roofline(M, N, K):
     assert found["time"] >= max(2 * M * N * K / 1e14, found["traffic"] / 1e12) * (1 - 1e-12)
 
 
+interval = compile_math(KernelInterval.system)
+BOUNDS = {"low": 0.9, "high": 1.2, "near_low": 0.9, "near_high": 1.1}
+ON_CHIP = {"peak": 1e15, "cache_capacity": 5e7, "memory_bandwidth": 1e12}
+
+
 def test_an_interval_holds_its_time():
-    found = compile_math(KernelInterval.system)(time=1e-3, low=0.9, high=1.2, near_low=0.9, near_high=1.1)
+    found = interval(time=1e-3, work=4e11, streamed=1e8, **BOUNDS, **ON_CHIP)
     assert (found["low_time"], found["high_time"]) == pytest.approx((0.81e-3, 1.32e-3))
+
+
+@pytest.mark.parametrize(
+    ("work", "streamed", "low_time"),
+    [(9e11, 0.0, 0.9e-3), (0.0, 9.5e8, 0.9e-3), (0.0, 5e7, 0.81e-3), (2e12, 0.0, 2e-3)],
+    ids=["peak", "memory", "all of it cached", "beyond the upper end"],
+)
+def test_an_interval_ends_where_the_chip_does(work, streamed, low_time):
+    """1e15 FLOP/s and 1e12 B/s: 9e11 FLOP, or 9e8 bytes beside the cache's 5e7, take 0.9 ms whatever a class of errors says."""
+    found = interval(time=1e-3, work=work, streamed=streamed, **BOUNDS, **ON_CHIP)
+    assert found["low_time"] == pytest.approx(low_time)
+    assert found["high_time"] == pytest.approx(max(1.32e-3, low_time))
 
 
 def test_a_usual_unit_feeds_a_square_tile():
