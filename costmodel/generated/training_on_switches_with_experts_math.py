@@ -3699,7 +3699,8 @@ def evaluate(*, expert_every: Any, experts: Any, layers: Any, layers_without_ffn
     expert_layer_flops = 2 * (expert_matrices * experts_per_token + router_matrices + shared_expert_matrices)  # router, experts taken and shared experts of one layer
     ffn_layer_flops = 2 * ffn_matrices  # one dense feed-forward
     head_flops = 2 * hidden_size * vocabulary  # the head, forward
-    module_matmul_flops = attention_layer_flops + head_flops + 2 * joining_matrix + (expert_layer_flops if experts > 0 else ffn_layer_flops)  # weights of one module that predicts a further token, the head once more among them, forward
+    joining_flops = 2 * joining_matrix  # projection of two hidden states to one in such a module, forward
+    module_matmul_flops = attention_layer_flops + head_flops + joining_flops + (expert_layer_flops if experts > 0 else ffn_layer_flops)  # weights of one module that predicts a further token, the head once more among them, forward
     module_flops = attention_flops / max(1, attention_layers) + module_matmul_flops  # such a module, attention in full, forward
     expert_flops = expert_layer_flops * expert_layers  # router, experts taken and shared experts of all layers, forward
     ffn_flops = dense_layers * ffn_layer_flops  # dense feed-forwards of all layers, forward
@@ -3721,7 +3722,7 @@ def evaluate(*, expert_every: Any, experts: Any, layers: Any, layers_without_ffn
     latents_up_flops = 2 * attention_layers * latent_up_matrices  # of the projections, those from latents to heads
     shared_flops = 2 * expert_layers * shared_expert_matrices  # of the experts, the shared ones
     rerun_flops = (attention_flops_causal * recomputed_core_attn + ffn_flops * recomputed_mlp + latents_up_flops * recomputed_mla_up_proj + (expert_flops if recomputed_moe > 0 else recomputed_shared_experts * shared_flops) if recompute == 0 else 2 * hidden_size * layers * (active_ffn_size * gated_ffn + outputs_size + values_size) if recompute == 1 else forward_flops_causal - head_flops) / layers_for_one  # of a token, run again in the layers of the model
-    rerun_modules = multi_token_modules * rerun_flops / layers  # of a token, run again in modules that predict further tokens
+    rerun_modules = multi_token_modules * (joining_flops * repeated_layer + rerun_flops / layers)  # of a token, run again in modules that predict further tokens
     module_flops_causal = attention_flops_causal / max(1, attention_layers) + module_matmul_flops  # such a module, attention causal, forward
     training_flops_causal = 3 * forward_flops_causal  # forward and backward, attention causal, nothing recomputed
     trained_flops_causal = 3 * module_flops_causal * multi_token_modules + training_flops_causal  # the same with attention causal

@@ -1331,7 +1331,8 @@ def evaluate(*, layers: Any, layers_without_ffn: Any, recomputed_mla_up_proj: An
     attention_layer_flops = 2 * attention_matrices  # projections of one attention layer
     ffn_layer_flops = 2 * ffn_matrices  # one dense feed-forward
     head_flops = 2 * hidden_size * vocabulary  # the head, forward
-    module_matmul_flops = attention_layer_flops + ffn_layer_flops + head_flops + 2 * joining_matrix  # weights of one module that predicts a further token, the head once more among them, forward
+    joining_flops = 2 * joining_matrix  # projection of two hidden states to one in such a module, forward
+    module_matmul_flops = attention_layer_flops + ffn_layer_flops + head_flops + joining_flops  # weights of one module that predicts a further token, the head once more among them, forward
     module_flops = attention_flops / max(1, attention_layers) + module_matmul_flops  # such a module, attention in full, forward
     ffn_flops = dense_layers * ffn_layer_flops  # dense feed-forwards of all layers, forward
     projection_flops = attention_layer_flops * attention_layers  # projections of all attention layers, forward
@@ -1352,7 +1353,7 @@ def evaluate(*, layers: Any, layers_without_ffn: Any, recomputed_mla_up_proj: An
     latent_up_matrices = hidden_size * latent_query_size  # up to the heads: of the query, compressed or not, and of the compressed key and value
     latents_up_flops = 2 * attention_layers * latent_up_matrices  # of the projections, those from latents to heads
     rerun_flops = (attention_flops_causal * recomputed_core_attn + ffn_flops * recomputed_mlp + latents_up_flops * recomputed_mla_up_proj + (0 if recomputed_moe > 0 else 0) if recompute == 0 else 2 * hidden_size * layers * (active_ffn_size * gated_ffn + outputs_size + values_size) if recompute == 1 else forward_flops_causal - head_flops) / layers_for_one  # of a token, run again in the layers of the model
-    rerun_modules = multi_token_modules * rerun_flops / layers  # of a token, run again in modules that predict further tokens
+    rerun_modules = multi_token_modules * (joining_flops * repeated_layer + rerun_flops / layers)  # of a token, run again in modules that predict further tokens
     module_flops_causal = attention_flops_causal / max(1, attention_layers) + module_matmul_flops  # such a module, attention causal, forward
     training_flops_causal = 3 * forward_flops_causal  # forward and backward, attention causal, nothing recomputed
     trained_flops_causal = 3 * module_flops_causal * multi_token_modules + training_flops_causal  # the same with attention causal
