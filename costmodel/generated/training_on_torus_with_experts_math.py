@@ -204,14 +204,15 @@ def evaluate(*, expert_every: Any, experts: Any, layers: Any, layers_without_ffn
     embedding_gathers = backward_gathers * fsdp_tables_apart + 1  # gathers of the embedding: a group of its own is given up after its forward pass, as a layer is
     in_forward = [(1, 0, 0, 0,)[i_phase] for i_phase in range(4)]  # 1 in the forward pass
     given_up_embedding = [[element_size * embedding_on_rank * has_embedding[i_stage] * (embedding_gathers - 1) * (running[i_phase] - in_forward[i_phase]) if weights_sharded > 0 else 0 for i_phase in range(4)] for i_stage in range(3)]  # of this, the embedding where it is given up after its forward pass, and comes again when the activations are gone
-    in_backward = [(0, 0, 1, 0,)[i_phase] for i_phase in range(4)]  # 1 in the backward pass
     in_loss = [(0, 1, 0, 0,)[i_phase] for i_phase in range(4)]  # 1 while the loss is computed
     kept_to_end = (by_framework if reshard == 0 else 0 if reshard in {1, 2} else 1) if weights_sharded > 0 else 0  # 1 where the next micro-batch does
     unsharded_gradients = [gradient_bytes * (layer_experts + layer_parameters) * (stage_layers[i_stage] * weight_copies / virtual_stages + stage_modules[i_stage] if kept_to_end > 0 else 1) if (gradients_sharded > 0) or (weights_away > 0) else 0 for i_stage in range(3)]  # of one layer, before they are scattered, or of a chunk of a stage, where they are once a step
     head_gradient = [element_size * has_head[i_stage] * hidden_size * vocabulary_on_rank for i_stage in range(3)]  # of the head, as its product leaves it
     logits_gone = fsdp_tables_apart * tokens * vocabulary_on_rank * max(0, loss_bytes - element_size) / loss_chunks  # of logits and loss, by then, where it is not kept with the other gradients of one group
     unsharded_head_gradient = [max(0, head_gradient[i_stage] - logits_gone) if (gradients_sharded > 0) or (weights_away > 0) else 0 for i_stage in range(3)]  # of the head, while the gradient of the logits that it comes from is still there
-    stage_gathered = [[gathered_weights[i_stage] * running[i_phase] + in_backward[i_phase] * unsharded_gradients[i_stage] + in_loss[i_phase] * unsharded_head_gradient[i_stage] - given_up_embedding[i_stage][i_phase] for i_phase in range(4)] for i_stage in range(3)]  # weights that are gathered, gradients not yet scattered
+    in_backward = [(0, 0, 1, 0,)[i_phase] for i_phase in range(4)]  # 1 in the backward pass
+    unsharded_present = [running[i_phase] if (kept_to_end > 0) and (micro_batches > 1) else in_backward[i_phase] for i_phase in range(4)]  # 1 while there are any: in the backward pass, and where they wait for the end of the step from the first one on
+    stage_gathered = [[gathered_weights[i_stage] * running[i_phase] + in_loss[i_phase] * unsharded_head_gradient[i_stage] + unsharded_gradients[i_stage] * unsharded_present[i_phase] - given_up_embedding[i_stage][i_phase] for i_phase in range(4)] for i_stage in range(3)]  # weights that are gathered, gradients not yet scattered
     pipeline_messages = [layer_input * (in_flight[i_stage] * kept_messages + 2) if pp > 1 else 0 for i_stage in range(3)]  # a message received and one sent; those that a framework keeps of every micro-batch in flight
     stage_messages = [[pipeline_messages[i_stage] * running[i_phase] for i_phase in range(4)] for i_stage in range(3)]  # messages between stages
     exchanged_in = element_size * tokens * (exchanged_kv_heads * head_features + queries_size / tp)  # queries, keys and values of a rank's tokens, all heads of tp
