@@ -29,7 +29,7 @@ def evaluate(*, layers: Any, layers_without_ffn: Any, recomputed_mla_up_proj: An
     stages_left = pp * (folded + 1) - (1 if first_layers > 0 else 0) - (1 if last_layers > 0 else 0)  # stages that share the other layers; a folded pipeline has two a rank
     even_share = (layers - ends_said) / max(1, stages_left)  # layers of each other stage where ends are said
     full_stage_layers = even_share * (folded + 1) if ends_said > 0 else virtual_stages * ceil((layers + spare_slots) / chunks)  # layers of a middle rank
-    rule_depth = 1 if full_stage_layers > spare_slots / 2 else 0  # every stage holds a layer
+    rule_depth = 1 if ((stages_left == 0) and (ends_said > 0)) or (full_stage_layers > spare_slots / 2) else 0  # every stage holds a layer
     micro_batches = global_batch / (dp * micro_batch_size)  # micro-batches of a pipeline in a step (m)
     rule_batch = 1 if (floor(micro_batches / 1) == micro_batches) and (micro_batches >= 1) else 0  # dp times the micro-batch size divides the global batch
     rule_chunks = (1 if virtual_stages > 1 else 0) if schedule in {1, 3, 8} else (1 if virtual_stages == 2 else 0) if schedule in {9, 10, 11, 13} else (1 if virtual_stages == 1 else 0)  # interleaving (interleaved, breadth-first, interleaved-zb) needs several chunks, zb-v, v-half, v-min, dualpipev need v=2, others v=1

@@ -511,7 +511,7 @@ def by_pp(chunks_said, ends_said, expert_every, expert_layers, expert_path_facto
     layers_gathered = where(kept_to_backward > 0, stage_layers * weight_copies, 2)  # layers whose weights are gathered at once: one used and one prefetched, or all of a stage where they are kept
     del kept_to_backward
     weight_versions = where(schedule == 15, maximum(1, pp - rank), where(schedule == 16, 2, 1))  # versions of its weights that a stage keeps for passes that are under way
-    rule_depth = where(full_stage_layers > spare_slots / 2, 1, 0)  # every stage holds a layer
+    rule_depth = where(((stages_left == 0) & (ends_said > 0)) | (full_stage_layers > spare_slots / 2), 1, 0)  # every stage holds a layer
     del full_stage_layers
     rule_ends = where(((chunks_said * floor(even_share / chunks_said) == even_share) & (chunks_said * floor(first_layers / chunks_said) == first_layers) & (chunks_said * floor(last_layers / chunks_said) == last_layers) & (even_share * stages_left == layers - ends_said) & ((stages_left == 0) | (even_share > 0)) & (pp > 1)) | (ends_said <= 0), 1, 0)  # first and last leave each of the other stages as many layers, which v divides as it does them; with zb-v, v-half, v-min, dualpipev they are the two chunks of the first rank, and leave each of the other chunks as many
     del even_share, stages_left
