@@ -9,7 +9,6 @@ from costmodel import runtime, runtime_arrays
 from costmodel.errors import EquationError
 from costmodel.runtime import Run, Table
 from costmodel.runtime_parts import PartRun
-from costmodel.search.grid import _place
 from costmodel.symbolic import Axis, Chapter, bytes_, column, count, equation, numpy_module, select, smallest, total
 from costmodel.symbolic import given as given_
 from costmodel.symbolic.write import load
@@ -118,10 +117,3 @@ def test_only_the_branch_that_one_condition_takes_is_computed():
     assert runtime_arrays.branch_taken(np.array([[False]]), never, lambda: 2) == 2
     both = runtime_arrays.branch_taken(np.array([True, False]), lambda: np.array([1, 1]), lambda: np.array([2, 2]))
     assert both.tolist() == [1, 2]
-
-
-@given(st.lists(st.sets(st.integers(0, 6), min_size=1), min_size=3, max_size=3))
-def test_slices_name_the_same_places_as_lists_of_rows(kept):
-    rows = [np.array(sorted(some)) for some in kept]
-    numbers = np.arange(7**3).reshape(7, 7, 7)
-    assert numbers[_place(*rows)].tolist() == numbers[np.ix_(*rows)].tolist()

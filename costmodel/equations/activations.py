@@ -101,7 +101,7 @@ class KeptActivations(Chapter):
         tokens * layout.mean_ffn_size * e / tp
         + select(layout.experts > 0, layout.expert_share * experts.kept_products, 0),
         "of the activation, which is the product with the gate in a gated feed-forward: 2 F a token in two bytes",
-        source="Megatron-core, --recompute-modules moe_act, for the dense feed-forward",
+        source="Megatron-core, --recompute-modules moe_act, which there is that of routed experts alone",
     )
     dense_product = equation(bytes_, tokens * layout.dense_ffn_size * e / tp, "of this, of dense feed-forwards")
     shared_product = equation(bytes_, tokens * layout.shared_mean_size * e / tp, "of this, of shared experts")

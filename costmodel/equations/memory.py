@@ -14,6 +14,7 @@ from costmodel.equations.parallelism.offloaded import Offloaded
 from costmodel.symbolic import (
     Chapter,
     at_worst,
+    both,
     bytes_,
     count,
     either,
@@ -251,6 +252,12 @@ class Memory(Chapter):
         ),
         "of one layer, before they are scattered, or of a chunk of a stage, where they are once a step",
     )
+    unsharded_present = equation(
+        count,
+        select(both(resharding.kept_to_end > 0, layout.micro_batches > 1), running, in_backward),
+        "1 while there are any: in the backward pass, and where they wait for the end of the step from the first one on",
+        source="PyTorch FSDP2: set_requires_gradient_sync",
+    )
     head_gradient = equation(
         bytes_,
         layout.has_head * layout.vocabulary_on_rank * layout.hidden_size * layout.element_size,
@@ -288,7 +295,7 @@ class Memory(Chapter):
         running * gathered_weights
         - given_up_embedding
         + in_loss * unsharded_head_gradient
-        + in_backward * unsharded_gradients,
+        + unsharded_present * unsharded_gradients,
         "weights that are gathered, gradients not yet scattered",
     )
     stage_messages = equation(bytes_, running * pipeline_messages, "messages between stages")

@@ -83,9 +83,9 @@ class Utilisation(Chapter):
     )
     rerun_modules = equation(
         flop,
-        modules * rerun_flops / layout.layers,
+        modules * (rerun_flops / layout.layers + again.repeated_layer * work.joining_flops),
         "of a token, run again in modules that predict further tokens",
-        approximate="as much as in the mean layer; the projection of a module is left out",
+        approximate="their layers as much as the mean one",
     )
     hardware_flops = equation(
         flop,

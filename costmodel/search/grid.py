@@ -220,7 +220,7 @@ class _Started:
         import numpy as np
 
         self.run.coarse()
-        place = _place(*self.part.kept, self.part.tuples)
+        place = place_of(*self.part.kept, self.part.tuples)
         shape = tuple(len(kept) for kept in (*self.part.kept, self.part.tuples))
         where = np.broadcast_to(self._of_tuples("legal") > 0, shape)
         legal[place] = where
@@ -251,11 +251,11 @@ class _Started:
             kept[sliced] = kept[sliced][at]
             times = squeezed(found["step_time"])
             whole = np.broadcast_to(times, (*map(len, kept), rows.stop - rows.start))
-            least[_place(*kept, tuples)] = np.minimum.reduceat(whole, inside - rows.start, axis=-1)
+            least[place_of(*kept, tuples)] = np.minimum.reduceat(whole, inside - rows.start, axis=-1)
         return self.each * int(rows.stop - rows.start)
 
 
-def _place(*rows: NDArray[np.int64]) -> tuple[Any, ...]:
+def place_of(*rows: NDArray[np.int64]) -> tuple[Any, ...]:
     """The index of these rows of each axis; as slices where they can be said so, which numpy writes to far faster."""
     import numpy as np
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from costmodel.errors import InputError, nearest
 from costmodel.generated import labels
 from costmodel.search.recomputation import MODULES, NONE, recomputation
-from costmodel.topology.words import says_where
+from costmodel.topology.whereabouts import says_where
 
 SCHEDULES, CONTEXTS, OFFLOADS, RESHARDS = (
     labels.CHOICES[name] for name in ("schedule", "cp_type", "offload", "reshard")

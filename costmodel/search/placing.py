@@ -11,7 +11,7 @@ from costmodel.search.workload import Workload, scalar_inputs
 from costmodel.topology.frameworks import BEST, NAMES, by_name
 from costmodel.topology.grammar import AXES
 from costmodel.topology.placements import PlacementTable, agreeing, reached
-from costmodel.topology.words import says_where
+from costmodel.topology.whereabouts import says_where
 
 
 def written_out(workload: Workload, layout: Layout, catalog: Catalog) -> Layout:

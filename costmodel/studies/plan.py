@@ -22,7 +22,7 @@ from costmodel.search.splits import best_split
 from costmodel.studies.differences import why
 from costmodel.studies.estimate import Estimate, estimate
 from costmodel.studies.question import Question, ask, require_legal, searched
-from costmodel.studies.ties import TIE
+from costmodel.studies.ties import TIE, count_ties
 from costmodel.studies.train import LEAST_GAIN, assumptions
 from costmodel.studies.training_tables import details
 from costmodel.studies.tried import expert_overlap, offloads, reshards
@@ -278,10 +278,8 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
     whole = grid.share == 1
     if fits.any():
         positions = grid.best(fits, grid.step_time, top)
-        ties = int((fits & (grid.step_time <= grid.step_time[positions[0]] * (1 + TIE))).sum())
     else:
         positions = grid.best(grid.legal, grid.device_used, top)
-        ties = 0
         least = float(grid.device_used[positions[0]])
         remedy = _remedy(grid, question, catalog, least) if whole else "nothing fits of what was looked at"
     best = tuple(full(index) for index in positions)
@@ -307,7 +305,7 @@ def _answer(grid: Grid, question: Question, catalog: Catalog, top: int, seconds:
         placement=question.placement,
         best_placed=anywhere,
         inside_domain=None if inside is None else full(inside),
-        ties=ties,
+        ties=count_ties(grid, positions, [found.step_time_s for found in best]) if fits.any() else 0,
         front=tuple(full(index) for index in grid.front(FRONT_STEP, MOST_OF_FRONT)),
         too_big=tuple(
             TooBig(grid.settled(i), float(grid.step_time[i]), float(grid.device_used[i] - grid.capacity))

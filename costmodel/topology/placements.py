@@ -33,7 +33,7 @@ from costmodel.topology.grammar import (
     run_name,
 )
 from costmodel.topology.machine import Machine
-from costmodel.topology.words import laid, parse_whereabouts, says_where
+from costmodel.topology.whereabouts import laid, parse_whereabouts, says_where
 
 if TYPE_CHECKING:
     import numpy as np

@@ -131,6 +131,17 @@ def test_flops_and_utilisation_count_them(case, number):
     assert found["trained_parameters"] == counts["parameters"] + number * counts["multi_token_parameters"]
 
 
+@few
+@given(cases(most_cp=4), modules)
+def test_all_that_a_module_does_before_its_head_is_run_again_with_its_layer(case, number):
+    model = case.workload.model
+    none, full = (trained(case.laid(recompute=mode), number)() for mode in ("none", "full"))
+    layer = (full["forward_flops_causal"] - full["head_flops"]) / model.layers
+    joining = 2 * 2 * model.hidden_size**2
+    again = (model.layers + number) * layer + number * joining
+    assert full["hardware_flops"] - none["hardware_flops"] == pytest.approx(full["step_tokens"] * again, rel=1e-9)
+
+
 def test_experts_of_a_module_are_shared_by_expert_parallel_ranks():
     """What tensor-parallel ranks split they hold by halves; norms and router, and their part of the embedding, each has."""
     none, one = (trained(deepseek(), n)() for n in (0, 1))

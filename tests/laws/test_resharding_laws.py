@@ -169,3 +169,15 @@ def test_tables_apart_leave_the_embedding_and_the_gradient_of_the_head_out_of_th
     few_tokens = case.on(sequence_length=1024)
     left = 2 * (4096 - 1024) * 128_256
     assert few_tokens()["unsharded_head_gradient"][0] == pytest.approx(left)
+
+
+def test_gradients_that_wait_for_the_end_of_the_step_are_there_at_the_next_loss():
+    """8.03e9 weights less embedding and head, 4 bytes each, from the second micro-batch on in every phase but the optimizer's."""
+    one, two = (on("llama-3-8b", "dgx-h100:8", "zero=3", 8192, batch) for batch in (8, 16))
+    for case, phases in ((one, (BACKWARD,)), (two, (FORWARD, LOSS, BACKWARD))):
+        _, backward, step = ways(case)
+        waiting = 4 * 32 * step["layer_parameters"]
+        for phase in range(4):
+            of_layer = backward["unsharded_gradients"][0] if phase == BACKWARD else 0
+            more = step["memory_use"][0][phase] - backward["memory_use"][0][phase]
+            assert more == pytest.approx(waiting - of_layer if phase in phases else 0)

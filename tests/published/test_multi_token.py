@@ -69,7 +69,7 @@ def read(test, platform, latent=None, **changes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(megatron, "_check", lambda _: None)
         patch.setattr(megatron, "recomputed_by", lambda _: "mlp-product")
-        reading = megatron._reading(row, Preparing(CATALOG, None))
+        reading = megatron.reading_of(row, Preparing(CATALOG, None))
     workload = reading.workload
     if latent is not None:
         workload = replace(workload, model=replace(workload.model, latent_attention=latent, head_size=192))

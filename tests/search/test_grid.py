@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from costmodel.catalog.resolve import resolve_model
 from costmodel.search.candidates import Candidates, candidates, only
 from costmodel.search.evaluate import evaluate
-from costmodel.search.grid import search
+from costmodel.search.grid import place_of, search
 from costmodel.search.layout import CONTEXTS, parse_layout
 from costmodel.search.nearest import nearest_legal
 from costmodel.search.workload import Workload
@@ -311,3 +311,10 @@ def test_an_interrupted_search_keeps_what_it_found_so_far(monkeypatch):
     assert (found.step_time[found.legal] == whole.step_time[found.legal]).all()
     with pytest.raises(KeyboardInterrupt):
         search(workload, CATALOG, tried, interrupting)
+
+
+@given(st.lists(st.sets(st.integers(0, 6), min_size=1), min_size=3, max_size=3))
+def test_slices_name_the_same_places_as_lists_of_rows(kept):
+    rows = [np.array(sorted(some)) for some in kept]
+    numbers = np.arange(7**3).reshape(7, 7, 7)
+    assert numbers[place_of(*rows)].tolist() == numbers[np.ix_(*rows)].tolist()

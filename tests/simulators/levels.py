@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import cast
 
-from tests.simulators.network import Line, LineName, Network, Schedule, Step, Transfer, backwards, together
+from tests.simulators.network import Line, LineName, Network, Schedule, Step, Transfer, together
 
 
 @dataclass(frozen=True)
@@ -188,8 +188,3 @@ def exchange_on_rails(group: Sequence[int], node_size: int) -> Schedule:
             if b != relay:
                 second.append(Transfer(relay, b, ((a, b, 0),)))
     return [first, second]
-
-
-def all_reduce_by_levels(group: Sequence[int], factors: Sequence[int]) -> Schedule:
-    gathering = gather_by_levels(group, factors)
-    return backwards(gathering) + gathering

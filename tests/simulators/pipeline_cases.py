@@ -97,6 +97,23 @@ class Case:
         """Whether all stages take the same time."""
         return len(set(self.forward)) == 1
 
+    @property
+    def covered(self) -> bool:
+        """Whether the schedule's rules allow the case."""
+        last = self.m % self.group or self.group if self.group else 0
+        whole = self.forward[0] + self.inputs[0] + self.weights[0]
+        rules = {
+            "interleaved": self.group >= self.p and last >= self.p,
+            "interleaved-zb": self.group >= self.p and last >= self.p,
+            "zb-v": self.m >= 2 * self.p - 1,
+            "v-half": self.m >= 2 * self.p,
+            "v-min": self.m >= 2 * self.p,
+            "chimera": self.m <= self.p or self.m % self.p == 0,
+            "dualpipe": self.pair == whole,
+            "dualpipev": self.pair == 2 * whole,
+        }
+        return rules.get(self.schedule, True)
+
     def run(self) -> Run:
         """The case executed."""
         m = self.m * UPDATES if self.schedule == "pipedream-2bw" else self.m

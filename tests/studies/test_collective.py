@@ -14,7 +14,6 @@ from costmodel.studies.operations import OPERATIONS, operation_named
 from costmodel.studies.timings import Routing
 
 CATALOG = Catalog.open()
-GROUPED = [operation for operation in OPERATIONS if operation not in {"send-recv", "host-load"}]
 KEYS = {
     "algorithm",
     "size_bytes",

@@ -135,11 +135,14 @@ class Flops(Chapter):
     )
 
     # A module that predicts a further token
+    joining_flops = equation(
+        flop, 2 * FLOP * shape.joining_matrix, "projection of two hidden states to one in such a module, forward"
+    )
     module_matmul_flops = equation(
         flop,
         attention_layer_flops
         + select(shape.experts > 0, expert_layer_flops, ffn_layer_flops)
-        + 2 * FLOP * shape.joining_matrix
+        + joining_flops
         + head_flops,
         "weights of one module that predicts a further token, the head once more among them, forward",
     )

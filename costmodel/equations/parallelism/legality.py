@@ -75,7 +75,16 @@ class Legality(Chapter):
         holds(either(layout.ends_said > 0, divides(layout.chunks, layout.layers + layout.spare_slots))),
         "pp times v divides the layers, or the layers and two, where first and last do not say otherwise",
     )
-    rule_depth = equation(count, holds(layout.full_stage_layers > layout.spare_slots / 2), "every stage holds a layer")
+    rule_depth = equation(
+        count,
+        holds(
+            either(
+                layout.full_stage_layers > layout.spare_slots / 2,
+                both(layout.ends_said > 0, equal(layout.stages_left, 0)),
+            )
+        ),
+        "every stage holds a layer",
+    )
     rule_batch = equation(
         count, holds(both(divides(1, m), m >= 1)), "dp times the micro-batch size divides the global batch"
     )

@@ -146,7 +146,7 @@ def _both(row: Row, name: str, left_out: str, preparing: Preparing) -> Iterator[
     reason, found, strategy = "", {}, ""
     classes: dict[str, tuple[str, ...]] = {}
     try:
-        reading = _reading(row, preparing)
+        reading = reading_of(row, preparing)
         strategy = "+".join(axis for axis in ("tp", "cp", "pp", "ep", "dp") if getattr(reading.layout, axis) > 1)
         chip, experts = reading.workload.machine.chip, reading.workload.model.experts is not None
         classes = {name: of_memory(name, chip, experts=experts) for name in ("between_steps", "allocated")}
@@ -182,7 +182,7 @@ def _both(row: Row, name: str, left_out: str, preparing: Preparing) -> Iterator[
         )
 
 
-def _reading(row: Row, preparing: Preparing) -> Reading:
+def reading_of(row: Row, preparing: Preparing) -> Reading:
     """The test as a workload and a layout. Raises UnreadError for an option that the equations do not have."""
     _check(row)
     chips = int(row.text("chips")) if row.text("chips").isdigit() and int(row.text("chips")) > 1 else ONE_NODE

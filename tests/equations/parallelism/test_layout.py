@@ -32,6 +32,18 @@ def test_layers_of_the_stages(layers, pp, v, expected):
 
 
 @pytest.mark.parametrize(
+    ("words", "expected"),
+    [("", [15, 0, 17]), ("schedule=zb-h1", [15, 0, 17]), ("v=3", [15, 0, 18]), ("schedule=dualpipe", [16, 0, 16])],
+)
+def test_two_stages_can_both_be_said(words, expected):
+    """None is left between them, and each holds its layers."""
+    last = 18 if "v" in words else 17
+    found = on(decoder(layers=15 + last), "dgx-h100:16", f"pp=2 first=15 last={last} {words}", 1024, 64)()
+    assert [rule for rule in RULES if not found[rule]] == []
+    assert found["stage_layers"] == expected
+
+
+@pytest.mark.parametrize(
     ("model", "layout", "layers_of_experts"),
     [
         ("deepseek-v3", "pp=16 ep=32 first=4 last=1", [1, 4, 1]),  # the first three are dense

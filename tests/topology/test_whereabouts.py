@@ -12,7 +12,7 @@ from costmodel.errors import InputError
 from costmodel.topology.grammar import AXES, parse_placement
 from costmodel.topology.machine import parse_machine
 from costmodel.topology.placements import agreeing, members, placements, reached
-from costmodel.topology.words import OTHER_WORDS, WORDS, Whereabouts, parse_whereabouts, says_where
+from costmodel.topology.whereabouts import OTHER_WORDS, WORDS, Whereabouts, parse_whereabouts, says_where
 from tests.topology.hand_made import CATALOG
 
 MACHINES = {
