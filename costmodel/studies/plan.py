@@ -16,7 +16,7 @@ from costmodel.search.candidates import OFFLOADS_TO, RESHARDS_TO
 from costmodel.search.grid import Grid, search
 from costmodel.search.host import check_host
 from costmodel.search.layout import OFFLOADS, Layout
-from costmodel.search.recomputation import recomputations
+from costmodel.search.recomputation import check_layers, recomputations
 from costmodel.search.routing import ExpertRouting
 from costmodel.search.software import Software
 from costmodel.search.splits import best_split
@@ -252,6 +252,8 @@ def plan(
     question = replace(question, placement=placement, offloads=_offloads(machine, offload), reshards=_reshards(reshard))
     if recompute is not None:
         question = replace(question, recomputes=recomputations(recompute))
+    for named in question.recomputes:
+        check_layers(named, question.workload.model.layers)
     start = perf_counter()
     grid = searched(question, opened, progress)
     seconds = perf_counter() - start
