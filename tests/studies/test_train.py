@@ -229,6 +229,16 @@ def test_experts_that_do_not_divide_the_ranks_of_a_slice_are_told_as_a_broken_ru
         assert quick(**options, layout=near).estimates[0].step_time_s < inf
 
 
+@pytest.mark.parametrize("schedule", ["zb-v", "v-half", "v-min"])
+def test_what_waits_for_gradients_of_weights_is_no_more_than_what_is_in_flight(schedule):
+    """A heavy last chunk of a folded pipeline has few micro-batches in flight: what is run again of them is no more than all."""
+    most, least = (
+        quick(layout=f"pp=4 schedule={schedule} first=1 last=25 recompute={again}").estimates[0].memory["activations"]
+        for again in ("none", "full")
+    )
+    assert least <= most
+
+
 @pytest.mark.parametrize("kind", CONTEXTS)
 def test_a_hint_keeps_the_context_parallelism_that_a_search_would_not_try(kind):
     asked, kept = f"tp=2 cp=8 cp_type={kind} mbs=3", f"tp=2 cp=8 cp_type={kind} pp=1 dp=1 v=1 mbs="
