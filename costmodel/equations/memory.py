@@ -165,6 +165,11 @@ class Memory(Chapter):
         source="an event simulator",
         approximate="exact of dualpipe, dualpipev and chimera, within one micro-batch of a stage of other folded schedules",
     )
+    layers_waiting = equation(
+        count,
+        smallest((layout.stage_layers + layout.stage_modules) * flight.waiting, layers_in_flight),
+        "of these, run again already, whose weights wait for their gradients, once a micro-batch",
+    )
     layers_kept_here = equation(
         count,
         select(away.activations_away > 0, smallest(2, layers_in_flight), layers_in_flight),
@@ -175,9 +180,7 @@ class Memory(Chapter):
         running
         * (
             layers_kept_here * activations.stage_kept_layer
-            + (layout.stage_layers + layout.stage_modules)
-            * flight.waiting
-            * (activations.whole_layer - activations.stage_kept_layer)
+            + layers_waiting * (activations.whole_layer - activations.stage_kept_layer)
             + modules_in_flight * activations.kept_joining
             + layout.has_embedding * flight.in_flight * activations.embedding_kept
         ),

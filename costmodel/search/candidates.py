@@ -254,6 +254,7 @@ class Candidates:
             etp=int(degrees.get("etp", 1)),
             ep_overlap=self.ep_overlap if int(degrees.get("ep", 1)) > 1 else OVERLAPS[0],
             dispatch=self.dispatch,
+            has_experts="etp" in degrees,
         )
 
 

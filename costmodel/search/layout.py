@@ -87,6 +87,8 @@ class Layout:
     """0: all ranks with the same weights, which the text leaves out."""
     reshard: str = RESHARDS[0]
     """After what gathered weights are given up; default, as the recipe has it, which the text leaves out."""
+    has_experts: bool = False
+    """Whether it is of a model with experts, which tensor-parallel ranks share where the text says nothing of them."""
 
     def __str__(self) -> str:
         return f"{self.without_placement} placement={self.placement}"
@@ -113,7 +115,8 @@ class Layout:
     @property
     def _experts(self) -> str:
         """The words about experts that are not as they would be without them."""
-        own = f" ep={self.ep} etp={self.etp}" if self.ep > 1 or self.etp > 1 else ""
+        usual = self.tp if self.has_experts else 1
+        own = f" ep={self.ep} etp={self.etp}" if self.ep > 1 or self.etp > 1 or self.etp != usual else ""
         overlap = f" ep_overlap={self.ep_overlap}" if self.ep_overlap != default_overlap(self.schedule, self.ep) else ""
         return own + overlap + (f" dispatch={self.dispatch}" if self.dispatch != DISPATCH[-1] else "")
 
@@ -157,7 +160,8 @@ def parse_layout(text: str, chips: int, placement: str = "", *, experts: bool = 
         match = _WORD.fullmatch(word)
         placed = match is not None and match["key"] == "placement" and says_where(match["value"])
         if match is not None and "," in word and not placed:
-            raise InputError(f"layout: {word[:40]!r} holds a comma; separate the words by spaces")
+            join = "modules are joined by +" if match["key"] == "recompute" else "separate the words by spaces"
+            raise InputError(f"layout: {word[:40]!r} holds a comma; {join}")
         if match is None and says_where(word):
             raise InputError(
                 f"layout: {word[:40]!r} says where an axis lies; that is one word, such as placement=tp:x,fsdp:yz"
@@ -201,6 +205,7 @@ def parse_layout(text: str, chips: int, placement: str = "", *, experts: bool = 
         last=_degree(given, "last", 0),
         p2p=_word(given, "p2p", ("overlap", "blocking"), "") if "p2p" in given else "",
         offload=_offload(given),
+        has_experts=experts,
     )
 
 

@@ -39,7 +39,11 @@ def _fastest_of(table: PlacementTable, workload: Workload, layout: Layout, catal
     import numpy as np
 
     if workload.has_experts:
-        table = table.with_experts((layout.ep,), layout.etp)
+        placed = table.with_experts((layout.ep,), layout.etp)
+        if not len(placed):
+            # ep times etp does not divide the ranks of a stage, which the rules say better: any placement will do for them.
+            return replace(layout, placement=str(table.placement(0)))
+        table = placed
     return fastest(workload, layout, scalar_inputs(workload, catalog), table, np.arange(len(table)))
 
 

@@ -88,11 +88,28 @@ def recomputation(text: str) -> Recomputation:
 
 
 def recomputations(text: str) -> tuple[str, ...]:
-    """What a list says, separated by commas or spaces, each once. Raises InputError as `recomputation`, and for an empty list."""
+    """What a list says, separated by commas or spaces, each once.
+
+    Raises InputError as `recomputation`, for an empty list, and for modules with only spaces between them, as Megatron joins them.
+    """
+    for part in text.split(","):
+        if len(named := part.split()) > 1 and set(named) <= set(MODULES):
+            raise InputError(
+                f"--recompute {part.strip()[:80]!r}: join modules that are run again together by +, {'+'.join(named)[:80]}, or "
+                "separate what is tried in turn by commas"
+            )
     found = tuple(dict.fromkeys(str(recomputation(one)) for one in text.replace(",", " ").split()))
     if not found:
         raise InputError(f"--recompute is empty; name what may be run again, such as {NONE},{FULL}")
     return found
+
+
+def check_layers(text: str, layers: int) -> None:
+    """Raise InputError where a text names more layers than the `layers` of a model."""
+    again = recomputation(text)
+    if again.layers > layers:
+        said = "one layer in more" if again.every > 1 else "more layers"
+        raise InputError(f"layout: recompute={text} names {said} than the {layers} of the model")
 
 
 def recompute_inputs(texts: Sequence[str]) -> dict[str, Sequence[float] | float]:

@@ -150,8 +150,8 @@ def scalar_inputs(workload: Workload, catalog: Catalog, overlap: Overlap = "mode
     return {
         **({} if workload.has_experts else dict.fromkeys(EXPERT_DEGREES, 1)),
         **equation_inputs(model),
-        **chip_inputs(machine.chip, workload.dtype, workload.software.attention),
         **precision.precision_inputs(machine.chip, workload.dtype, formats),
+        **chip_inputs(machine.chip, workload.dtype, workload.software.attention),
         **fabric_inputs(machine),
         **_values(formats),
         **_values(code),

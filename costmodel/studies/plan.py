@@ -15,7 +15,7 @@ from costmodel.errors import InputError
 from costmodel.report import Record, Scalar, Table, human
 from costmodel.search.grid import Grid, search
 from costmodel.search.layout import Layout
-from costmodel.search.recomputation import recomputations
+from costmodel.search.recomputation import check_layers, recomputations
 from costmodel.search.routing import ExpertRouting
 from costmodel.search.software import Software
 from costmodel.search.splits import best_split
@@ -260,6 +260,8 @@ def plan(
         question = replace(question, ep_overlap=expert_overlap(question, ep_overlap))
     if recompute is not None:
         question = replace(question, recomputes=recomputations(recompute))
+    for named in question.recomputes:
+        check_layers(named, question.workload.model.layers)
     start = perf_counter()
     grid = searched(question, opened, progress, so_far=True)
     seconds = perf_counter() - start

@@ -18,7 +18,7 @@ from costmodel.search.host import check_host, unknown_of_host
 from costmodel.search.layout import OFFLOADS, Layout, parse_layout
 from costmodel.search.nearest import Change, changes_that_fit, legal_degrees, nearest_legal
 from costmodel.search.placing import on_fastest_placement, written_out
-from costmodel.search.recomputation import recomputation
+from costmodel.search.recomputation import check_layers
 from costmodel.search.routing import ExpertRouting
 from costmodel.search.software import Software
 from costmodel.search.splits import best_split
@@ -228,7 +228,11 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
     chips = question.workload.machine.chips
     unsaid = BEST if question.workload.machine.is_torus else ""
     experts = question.workload.model.experts is not None
-    named = parse_layout(layout, chips, unsaid, experts=experts) if isinstance(layout, str) else layout
+    named = (
+        parse_layout(layout, chips, unsaid, experts=experts)
+        if isinstance(layout, str)
+        else replace(layout, has_experts=experts)
+    )
     if not experts and named.says_of_experts:
         raise InputError(
             f"layout: ep, etp, ep_overlap and dispatch are for experts, and {question.workload.model.name} has none; "
@@ -237,11 +241,7 @@ def settle(question: Question, layout: str | Layout | None, catalog: Catalog) ->
     if named.chips != chips:
         raise InputError(f"the layout takes {named.chips} chips, the machine has {chips}")
     check_host(question.workload.machine, named.offload)
-    layers = question.workload.model.layers
-    again = recomputation(named.recompute)
-    if again.layers > layers:
-        said = "one layer in more" if again.every > 1 else "more layers"
-        raise InputError(f"layout: recompute={named.recompute} names {said} than the {layers} of the model")
+    check_layers(named.recompute, question.workload.model.layers)
     nearest = question.batch.rounded_for(named, question.workload.sequence_length)
     given = written_out(question.with_sequences(nearest), named, catalog)
     workload, broken = _judged(question, given, catalog)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
-from costmodel.errors import InputError
+from costmodel.errors import InputError, nearest
 from costmodel.topology.machine import Dimension, Machine
 
 AXES = ("tp", "cp", "dp", "pp")
@@ -87,7 +87,7 @@ def parse_placement(text: str, axes: Sequence[str] = AXES) -> Order | Placement:
     for part in text.split("/"):
         match = _PART.fullmatch(part)
         if match is None:
-            raise InputError(f"placement: {part[:40]!r} is not a dimension and its factors, such as domain:tp4.dp2")
+            raise InputError(f"placement: {part[:40]!r} is not a dimension and its factors; expected {EXAMPLES}")
         name, factors = match[1], _factors(match[2], match[1], axes)
         if name in {earlier for earlier, _ in parts}:
             raise InputError(f"placement: {name} is filled twice; name it once, such as {name}:tp4.dp2")
@@ -209,7 +209,9 @@ def check_names(machine: Machine, names: set[str]) -> None:
     # Of levels that join nothing in a machine of this size, a person need not hear.
     joining = [dimension.name for dimension in machine.dimensions if dimension.size > 1]
     if unknown:
-        raise InputError.unknown("dimension in a placement", min(unknown), joining or [machine.dimensions[0].name])
+        known = joining or [machine.dimensions[0].name]
+        meant = nearest(min(unknown), [*known, *([NETWORK] if levels else [])])
+        raise InputError.unknown("dimension in a placement", min(unknown), meant or known)
     if NETWORK in names - set(levels) and names & set(levels):
         stands_for = [level for level in levels if level in names or level in joining]
         raise InputError(f"placement: network stands for {', '.join(stands_for)}; name it alone, or each of them")

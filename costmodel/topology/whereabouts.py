@@ -94,16 +94,20 @@ def laid(machine: Machine, where: Whereabouts) -> list[tuple[Run, tuple[str, ...
     """
     names = {name for _, some in where.words for name in some}
     check_names(machine, names)
-    found = []
-    for spoken, named, run in named_runs(machine, names):
-        axes = where.on(named)
-        size = prod(dimension.size for dimension in run)
-        if size > 1 and not axes:
-            raise InputError(
-                f"placement: {spoken} joins {size}, and no axis lies there; name every dimension, such as {where.also(spoken)}"
-            )
-        found.append((run, axes))
-    return found
+    runs = named_runs(machine, names)
+    sizes = [prod(dimension.size for dimension in run) for _, _, run in runs]
+    left_out = [
+        (spoken, size) for (spoken, named, _), size in zip(runs, sizes, strict=True) if size > 1 and not where.on(named)
+    ]
+    if left_out:
+        would_do = where
+        for spoken, _ in left_out:
+            would_do = would_do.also(spoken)
+        spoken, size = left_out[0]
+        raise InputError(
+            f"placement: {spoken} joins {size}, and no axis lies there; name every dimension, such as {would_do}"
+        )
+    return [(run, where.on(named)) for _, named, run in runs]
 
 
 def _names(text: str, axis: str) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ CASES = {
     TRAIN + "--slices " + "9" * 50: "too large",
     TRAIN + "--slices 2": "",
     TRAIN + "--layout tp=8,pp=4": "",
-    TRAIN + "--layout 'tp=8 pp=7'": "pp=4",
+    TRAIN + "--layout 'tp=8 pp=7'": "pp=8",
     TRAIN + "--layout 'tp=8 tp=8'": "twice",
     TRAIN + "--layout 'pt=8'": "choose from cp, cp_type, dispatch, dp",
     TRAIN + "--layout 'tp=0'": "",

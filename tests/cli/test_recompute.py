@@ -35,7 +35,14 @@ def test_a_layout_of_experts_that_does_not_fit_would_with_modules(costmodel):
 
 
 def test_a_plan_refuses_what_no_layout_says(costmodel):
-    for text, said in (("mlp,mpl", "did you mean mlp?"), ("", "--recompute is empty"), ("moe", "moe in one with them")):
+    for text, said in (
+        ("mlp,mpl", "did you mean mlp?"),
+        ("", "--recompute is empty"),
+        ("moe", "moe in one with them"),
+        ("core_attn mlp", "join modules that are run again together by +, core_attn+mlp"),
+        ("none,full-uniform-33", "names more layers than the 32 of the model"),
+        ("full/33", "names one layer in more than the 32 of the model"),
+    ):
         done = costmodel("plan", *ON, "--recompute", text)
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr

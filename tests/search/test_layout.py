@@ -1,13 +1,24 @@
 """The grammar of layouts: what prints is what is read, and what cannot be read is said in one sentence."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from costmodel.errors import InputError
-from costmodel.search.layout import CONTEXTS, KEYS, OFFLOADS, RESHARDS, SCHEDULES, Layout, parse_layout
+from costmodel.search.layout import (
+    CONTEXTS,
+    DISPATCH,
+    KEYS,
+    OFFLOADS,
+    OVERLAPS,
+    RESHARDS,
+    SCHEDULES,
+    Layout,
+    parse_layout,
+)
 from costmodel.search.recomputation import RECOMPUTE
 
 degrees = st.integers(1, 64)
@@ -39,6 +50,13 @@ layouts = st.builds(
 @given(layouts)
 def test_the_text_printed_is_the_text_taken_back(layout):
     assert parse_layout(str(layout), layout.chips) == layout
+
+
+@given(layouts, degrees, degrees, st.sampled_from(OVERLAPS), st.sampled_from(DISPATCH))
+def test_what_it_says_of_experts_is_taken_back(layout, ep, etp, overlap, dispatch):
+    """With ep=1 and etp=1 beside tp=2 too: tensor-parallel ranks would share the experts if nothing were said."""
+    asked = replace(layout, ep=ep, etp=etp, ep_overlap=overlap, dispatch=dispatch, has_experts=True)
+    assert parse_layout(str(asked), asked.chips, experts=True) == asked
 
 
 @given(layouts, st.randoms())

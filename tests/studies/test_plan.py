@@ -187,6 +187,18 @@ def test_a_printed_layout_costs_the_same_when_it_is_given_back(model, on):
         assert (str(again.layout), again.step_time_s) == (str(found.layout), pytest.approx(found.step_time_s, rel=1e-9))
 
 
+def test_a_layout_whose_experts_are_not_shared_costs_the_same_when_it_is_given_back():
+    """ep=1 etp=1 beside tp=2, which is not what tp=2 alone stands for."""
+    options = {"sequence_length": 8192, "batch": "1M", "slices": 4, "catalog": CATALOG}
+    answer = plan("deepseek-v2-lite", "tpu-v3:8x8", top=8, **options)
+    unshared = [found for found in answer.best if found.layout.tp > found.layout.ep == found.layout.etp == 1]
+    assert unshared
+    for found in unshared:
+        assert " ep=1 etp=1 " in str(found.layout)
+        again = train("deepseek-v2-lite", "tpu-v3:8x8", layout=str(found.layout), **options).estimates[0]
+        assert (again.layout, again.time, again.memory) == (found.layout, found.time, found.memory)
+
+
 def test_scores_that_are_kept_can_be_dropped_alone():
     """As Megatron-LM's selective recomputation does; fused attention has none to drop, and the search does not look there."""
     options = {"sequence_length": 2048, "batch": 512, "dtype": "fp16", "top": 10, "catalog": CATALOG}

@@ -220,6 +220,25 @@ def test_the_nearest_legal_layout_is_legal_with_the_batch_that_it_gets(model, on
     assert quick(model, on, layout=near, **options).estimates[0].step_time_s < inf
 
 
+def test_experts_that_do_not_divide_the_ranks_of_a_slice_are_told_as_a_broken_rule():
+    options = {"models": "mixtral-8x7b", "on": "tpu-v4:2x2x4"}
+    for placement in ("", " placement=tp:xyz,dp:xyz,pp:z"):
+        message = said(**options, layout=f"tp=2 pp=4 dp=2 ep=8{placement}")
+        assert "breaks the rule that ep times etp divides tp times cp times dp" in message
+        near = re.search(r'the nearest legal one is "([^"]+)"', message)[1]
+        assert quick(**options, layout=near).estimates[0].step_time_s < inf
+
+
+@pytest.mark.parametrize("schedule", ["zb-v", "v-half", "v-min"])
+def test_what_waits_for_gradients_of_weights_is_no_more_than_what_is_in_flight(schedule):
+    """A heavy last chunk of a folded pipeline has few micro-batches in flight: what is run again of them is no more than all."""
+    most, least = (
+        quick(layout=f"pp=4 schedule={schedule} first=1 last=25 recompute={again}").estimates[0].memory["activations"]
+        for again in ("none", "full")
+    )
+    assert least <= most
+
+
 @pytest.mark.parametrize("kind", CONTEXTS)
 def test_a_hint_keeps_the_context_parallelism_that_a_search_would_not_try(kind):
     asked, kept = f"tp=2 cp=8 cp_type={kind} mbs=3", f"tp=2 cp=8 cp_type={kind} pp=1 dp=1 v=1 mbs="
@@ -252,6 +271,14 @@ def test_where_no_layout_is_legal_it_is_said():
         ({"batch": -4}, "batch"),
         ({"tokens": "lots"}, "tokens"),
         ({"dtype": "mxfp8"}, "training precision of h100-sxm 'mxfp8'"),
+        (
+            {"dtype": "bf16", "on": "dgx-2:16", "layout": "tp=8"},
+            "training precision of v100-sxm2 'bf16': did you mean fp16",
+        ),
+        (
+            {"dtype": "fp16", "on": "tpu-v7:4x4x4", "layout": "tp=4"},
+            "training precision of tpu-v7 'fp16': did you mean bf16",
+        ),
         ({"dtype": "int8"}, "unknown training precision 'int8'"),
         ({"models": "nemotron-h-56b"}, "mamba2 layers"),
         ({"models": "lama-3-8b"}, "llama-3-8b"),

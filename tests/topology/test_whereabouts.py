@@ -140,8 +140,10 @@ def test_slices_are_a_dimension_of_a_torus():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("tp:x", "y joins 4, and no axis lies there; name every dimension, such as tp:x,dp:y$"),
+        ("tp:x", "y joins 4, and no axis lies there; name every dimension, such as tp:x,dp:yz$"),
         ("tp:x fsdp:y", "z joins 8, .* such as tp:x,fsdp:yz$"),
+        ("tp:X,fsdp:yz", "is not a dimension and its factors; expected an order .* such as tp:x,fsdp:yz$"),
+        ("x:tp,y:dp,z:dp", "is not a dimension and its factors; expected an order .* such as tp:x,fsdp:yz$"),
         ("tp:w fsdp:xyz", "unknown dimension in a placement 'w': choose from x, y, z"),
         ("ep:x tp:yz", "unknown axis in a placement 'ep'"),
         ("tpp:x dp:yz", "unknown axis in a placement 'tpp'.*tp"),
@@ -181,3 +183,16 @@ def test_every_word_stands_for_an_axis():
     for word, other in product(WORDS, AXES):
         if OTHER_WORDS.get(word, word) != other:
             assert len(written(f"{word}:x,{other}:yz", "tpu-v5p:4x4x8")) == 1
+
+
+def test_what_is_said_to_do_does():
+    with pytest.raises(InputError, match="no axis lies there") as caught:
+        reached("tp:x", machine("tpu-v5p:4x4x8", 2))
+    would_do = str(caught.value).rpartition("such as ")[2]
+    assert would_do == "tp:x,dp:yz+slices"
+    assert len(reached(would_do, machine("tpu-v5p:4x4x8", 2))) == 1
+
+
+def test_the_network_is_among_the_nearest_names():
+    with pytest.raises(InputError, match="'netwrok': did you mean network"):
+        reached("tp:domain,dp:netwrok", machine("dgx-h100:64"))
