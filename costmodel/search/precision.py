@@ -75,9 +75,11 @@ def offered(chip: Chip) -> list[str]:
 
 def precision_inputs(chip: Chip, dtype: str, constants: Mapping[str, Number]) -> dict[str, float]:
     """What the equations need to know of the weight products. Raises InputError for a precision that the chip lacks."""
-    if dtype not in offered(chip):
-        raise InputError.unknown(f"training precision of {chip.name}", dtype, offered(chip))
-    operand = PRECISIONS[dtype].operand
+    choices, operand = offered(chip), PRECISIONS[dtype].operand
+    if dtype not in choices:
+        if not choices and operand in chip.peak:
+            _ = chip.peak[operand].value  # says which figure of the chip nobody has published
+        raise InputError.unknown(f"training precision of {chip.name}", dtype, choices)
     return {
         "peak": chip.peak[operand].value,
         "matmul_share": chip.attainable[_share(operand)].value,
