@@ -30,6 +30,7 @@ from costmodel.symbolic import (
     part,
     seconds,
     select,
+    smallest,
     total,
     worst,
 )
@@ -204,11 +205,6 @@ class Step(Chapter):
         seconds, layer_forward - links.taken_forward, "of a layer, forward, while the links of FSDP are free"
     )
     free_backward = equation(seconds, layer_backward - links.taken_backward, "the same, backward")
-    free_for_sync = equation(
-        seconds,
-        layer_backward - links.taken_sync,
-        "of a layer, backward, while the links of reduced gradients are free",
-    )
     sharded = part(
         FullySharded,
         dp=layout.replicas,
@@ -220,6 +216,16 @@ class Step(Chapter):
         hidden_share=fsdp_hidden_share,
         backward_gathers=memory.backward_gathers,
         served=memory.served,
+    )
+    free_for_sync = equation(
+        seconds,
+        largest(
+            0,
+            layer_backward
+            - links.taken_sync
+            - links.fsdp_shares_across * smallest(sharded.backward_once, free_backward),
+        ),
+        "of a layer, backward, while the links of reduced gradients are free",
     )
     layer_time = equation(
         seconds,

@@ -200,6 +200,11 @@ class OnSwitches(Chapter):
             ("experts'", layout.ep, domain_ep, sharing.groups, across_crosses),
         )
     )
+    fsdp_shares_across = equation(
+        count,
+        holds(both(layout.sharing_ranks > 1, sharing.groups > 1, equal(sharing_crosses, across_crosses))),
+        "1 where traffic of groups that share weights takes the links on which they sum their shares",
+    )
     step = communicating(
         layout,
         Groups(

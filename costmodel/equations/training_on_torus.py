@@ -250,6 +250,17 @@ class OnTorus(Chapter):
             ("experts'", inner(differing), sharing),
         )
     )
+    fsdp_shares_across = equation(
+        count,
+        largest(
+            *(
+                holds(both(near[spread] > 1, far[spread] > 1))
+                for near, far in [(inner(sharing), outer(sharing))]
+                for spread in ("size_x", "size_y", "size_z", "slices")
+            )
+        ),
+        "1 where traffic of groups that share weights takes the links on which they sum their shares",
+    )
     step = communicating(
         layout,
         Groups(

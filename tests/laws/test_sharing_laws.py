@@ -122,3 +122,34 @@ def test_without_groups_only_the_links_of_all_count(case):
     assert (found["tp_shares_across"], found["cp_shares_across"]) == (0, 0)
     if case.layout.zero < 3:
         assert found["free_for_sync"] == found["free_backward"]
+
+
+@pytest.mark.parametrize(
+    ("where", "layout", "shares"),
+    [
+        (
+            "h800-cluster:32",
+            "tp=8 zero=3 shard=2",
+            1,
+        ),  # groups of two nodes, summed over both pairs: the NICs carry all
+        ("h800-cluster:32", "tp=1 zero=3 shard=8", 0),  # groups inside nodes
+        ("h800-cluster:32", "tp=1 zero=3", 0),  # one group
+        ("tpu-v5p:4x4x4", "tp=4 zero=3 shard=4 placement=x:tp4/y:dp4/z:dp4", 0),
+        ("tpu-v5p:4x4x4", "tp=4 zero=3 shard=8 placement=x:tp4/y:dp4/z:dp4", 1),
+    ],
+)
+def test_a_link_carries_the_sums_over_groups_or_what_a_group_gathers(where, layout, shares):
+    """What FSDP takes of the last backward pass is not there for the sums to hide behind, where both need the same links."""
+    model = decoder(layers=32, hidden_size=4096, ffn_size=14336, heads=32, kv_heads=8, head_size=128)
+    found = on(model, where, layout, 4096, 64)()
+    assert found["fsdp_shares_across"] == shares
+    taken = min(found["sharded_backward_once"], found["free_backward"]) if shares else 0
+    assert found["free_for_sync"] == pytest.approx(
+        found["layer_backward"] - found["links_taken_sync"] - taken, rel=EXACT
+    )
+
+
+def test_hybrid_sharding_gains_nothing_from_running_again_what_fits():
+    model = decoder(layers=80, hidden_size=8192, ffn_size=28672, heads=64, kv_heads=8, head_size=128)
+    case = on(model, "h800-cluster:32", "tp=8 zero=3 shard=2", 4096, 4)
+    assert case()["step_time"] < case.laid(recompute="full")()["step_time"]

@@ -19,6 +19,9 @@ class TakenLinks(Chapter):
     tp_shares_across = given(count, "1 where tensor-parallel traffic takes the links on which groups sum their shares")
     cp_shares_across = given(count, "1 where context-parallel traffic does")
     ep_shares_across = given(count, "1 where exchanges of experts do")
+    fsdp_shares_across = given(
+        count, "1 where traffic of groups that share weights takes the links on which they sum their shares"
+    )
     tp_forward = given(seconds, "tensor-parallel traffic of a layer that shows, forward")
     tp_backward = given(seconds, "the same, backward, what is repeated included")
     cp_forward = given(seconds, "context-parallel traffic of a layer that shows, forward")

@@ -193,7 +193,6 @@ class GradientSync(Chapter):
         select(optimizer_sharded > 0, wire_factor * across, 0),
         "sums of the shares of several groups, once a step",
         source="Zhao et al. 2023, arXiv 2304.11277, section 3.2.2: hybrid sharding",
-        approximate="hides behind the same pass as what a group that shares weights exchanges, also where both take the same links",
     )
     last_reduction = equation(
         seconds,
