@@ -40,7 +40,11 @@ GROUPS = ("dgx-a100:8", "dgx-h100:8", "dgx-h100:512", "dgx-gb200:72", "dgx-gb200
 LARGE = ("dgx-h100:16384", "tpu-v5p:16x16x16")
 WITH_EXPERTS = ("mixtral-8x7b", "qwen3-235b-a22b", "deepseek-v3")
 EXPERT_CLUSTERS = ("dgx-h100:1024", "dgx-gb200:1152", "tpu-v5p:8x8x16")
-COMPARED = (("llama-3-70b", "dgx-h100:512", 8192, "4M"), ("llama-3-70b", "dgx-h100:512", 131_072, "16M"))
+COMPARED = (
+    ("llama-3-70b", "dgx-h100:512", 8192, "4M"),
+    ("llama-3-70b", "dgx-h100:512", 131_072, "16M"),
+    ("qwen3-235b-a22b", "dgx-h100:512", 4096, "16M"),
+)
 """What every strategy is tried on: a model, a cluster, a sequence length and a batch."""
 
 

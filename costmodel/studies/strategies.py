@@ -54,6 +54,26 @@ STRATEGIES: dict[str, Callable[[Grid], Mask]] = {
 }
 """Conditions on degrees and sharding; optimizer states may be shared (zero=1) where data is parallel."""
 
+EXPERT_STRATEGIES: dict[str, Callable[[Grid], Mask]] = {
+    "best of all": lambda grid: grid.fits,
+    "experts on every rank": lambda grid: ~_spread(grid, "ep") & ~_spread(grid, "etp"),
+    "EP and FSDP": lambda grid: (
+        _zero(grid, (3,)) & _spread(grid, "ep") & ~_spread(grid, "tp") & ~_spread(grid, "pp") & ~_spread(grid, "cp")
+    ),
+    "EP and DP": lambda grid: (
+        _zero(grid, (0, 1)) & _spread(grid, "ep") & ~_spread(grid, "tp") & ~_spread(grid, "pp") & ~_spread(grid, "cp")
+    ),
+    "EP and PP": lambda grid: (
+        _zero(grid, (0, 1)) & _spread(grid, "ep") & ~_spread(grid, "tp") & _spread(grid, "pp") & ~_spread(grid, "cp")
+    ),
+    "EP, TP and PP": lambda grid: (
+        _zero(grid, (0, 1)) & _spread(grid, "ep") & ~_spread(grid, "etp") & _spread(grid, "tp") & _spread(grid, "pp")
+    ),
+    "EP and expert TP": lambda grid: _spread(grid, "ep") & _spread(grid, "etp"),
+    "expert TP alone": lambda grid: ~_spread(grid, "ep") & _spread(grid, "etp"),
+}
+"""The same for models with experts, by who holds an expert."""
+
 
 def strategies(model: str, on: str, sequence_length: int, batch: str, catalog: Catalog) -> Iterator[Record]:
     """The best layout that fits of each strategy; those of which none fits are named with nothing beside them.
@@ -66,7 +86,8 @@ def strategies(model: str, on: str, sequence_length: int, batch: str, catalog: C
     )
     grid = searched(question, catalog)
     fastest: float | None = None
-    for name, condition in STRATEGIES.items():
+    compared = EXPERT_STRATEGIES if question.workload.has_experts else STRATEGIES
+    for name, condition in compared.items():
         places = grid.best(grid.fits & condition(grid), grid.step_time, 1)
         asked: Record = {"model": model, "on": on, "sequence_length": sequence_length, "batch": batch, "strategy": name}
         if not places:
