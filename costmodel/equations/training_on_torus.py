@@ -1,7 +1,7 @@
 """A training step with its groups of ranks placed on the axes of a torus."""
 
 from costmodel.equations.collectives.fabric import TorusFabric
-from costmodel.equations.collectives.filled_axes import FilledAxes, inner, outer
+from costmodel.equations.collectives.filled_axes import FilledAxes, inner, meet, outer
 from costmodel.equations.collectives.group_on_torus import TokensInGroupOnTorus, TorusGroup
 from costmodel.equations.communication import Groups, communicating
 from costmodel.equations.parallelism.context import ContextPayloads
@@ -10,13 +10,11 @@ from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.utilisation import Utilisation
 from costmodel.symbolic import (
     Chapter,
-    both,
     bytes_,
     column,
     count,
     equation,
     given,
-    holds,
     largest,
     part,
     select,
@@ -219,12 +217,7 @@ class OnTorus(Chapter):
     tp_shares_links, cp_shares_links, ep_shares_links = (
         equation(
             count,
-            largest(
-                *(
-                    holds(both(group[spread] > 1, inner(sharing)[spread] > 1))
-                    for spread in ("size_x", "size_y", "size_z", "slices")
-                )
-            ),
+            meet(group, inner(sharing)),
             f"1 where {axis} traffic takes the links on which weights are shared",
         )
         for axis, group, sharing in (
@@ -236,12 +229,7 @@ class OnTorus(Chapter):
     tp_shares_across, cp_shares_across, ep_shares_across = (
         equation(
             count,
-            largest(
-                *(
-                    holds(both(group[spread] > 1, outer(sharing)[spread] > 1))
-                    for spread in ("size_x", "size_y", "size_z", "slices")
-                )
-            ),
+            meet(group, outer(sharing)),
             f"1 where {axis} traffic takes the links on which groups sum their shares",
         )
         for axis, group, sharing in (
@@ -252,13 +240,7 @@ class OnTorus(Chapter):
     )
     fsdp_shares_across = equation(
         count,
-        largest(
-            *(
-                holds(both(near[spread] > 1, far[spread] > 1))
-                for near, far in [(inner(sharing), outer(sharing))]
-                for spread in ("size_x", "size_y", "size_z", "slices")
-            )
-        ),
+        meet(inner(sharing), outer(sharing)),
         "1 where traffic of groups that share weights takes the links on which they sum their shares",
     )
     step = communicating(

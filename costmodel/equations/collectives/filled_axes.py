@@ -1,10 +1,14 @@
 """A group of ranks on a torus divided in two: inner ranks fill axis after axis, outer ones take what is left."""
 
+from collections.abc import Mapping
 from itertools import product
 
-from costmodel.symbolic import Chapter, count, equation, given, select, smallest
+from costmodel.symbolic import Chapter, both, count, equation, given, holds, largest, select, smallest
 from costmodel.symbolic.nodes import Expression
 from costmodel.symbolic.system import View
+
+SPREADS = ("size_x", "size_y", "size_z", "slices")
+"""Along what a group on a torus spreads."""
 
 NUMBERS = (*(f"{number}_{axis}" for number, axis in product(("size", "stride", "ring"), "xyz")), "slices")
 """What describes a group on a torus: size, stride and ring along each axis, and the slices that it spans."""
@@ -80,3 +84,8 @@ def inner(divided: View) -> dict[str, Expression]:
 def outer(divided: View) -> dict[str, Expression]:
     """The outer ranks, as a group."""
     return {number: getattr(divided, f"outer_{number}") for number in NUMBERS}
+
+
+def meet(first: Mapping[str, Expression], second: Mapping[str, Expression]) -> Expression:
+    """1 where two groups share links: both spread along an axis, or over slices."""
+    return largest(*(holds(both(first[spread] > 1, second[spread] > 1)) for spread in SPREADS))

@@ -21,13 +21,13 @@ class Elementwise(Chapter):
     sequence_split = given(
         count, "ranks that share what lies between the products: tp with sequence parallelism, else 1"
     )
-    element_size = given(bytes_, "an element of activations and weights in compute", owner="workload")
     hidden_size = given(count, "width of the model (D)", owner="model")
     ffn_size = given(count, "width of the feed-forward (F)", owner="model")
     rotated_size = given(count, "features of queries and keys that rotary positions turn")
     memory_bandwidth = given(bytes_per_second, "of the chip's memory", owner="chip")
     memory_share = given(count, "share of the memory bandwidth that kernels attain", owner="chip")
     norms_run = given(count, "norms of a layer")
+    norm_bytes_forward = given(bytes_, "of one norm, a hidden feature: read and written", owner="assumption")
     state_bytes_forward = given(bytes_, "a hidden feature, forward: norms and residuals, fused")
     state_bytes_backward = given(bytes_, "a hidden feature, backward")
     activation_bytes_forward = given(bytes_, "a feed-forward feature, forward: the activation", owner="assumption")
@@ -41,7 +41,7 @@ class Elementwise(Chapter):
     rotary = equation(bytes_, rotary_bytes * rotated_size / tp, "a token, each way")
     norm = equation(
         seconds,
-        tokens * 2 * hidden_size * element_size / sequence_split / rate,
+        tokens * norm_bytes_forward * hidden_size / sequence_split / rate,
         "one norm alone, forward: it reads its input and writes its output",
     )
     norms = equation(seconds, norms_run * norm, "the norms of a layer alone, forward")

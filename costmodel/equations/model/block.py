@@ -12,11 +12,12 @@ class Block(Chapter):
 
     parallel_block = given(count, "1 where attention and feed-forward are side by side, else 0", owner="model")
     norms_per_layer = given(count, "norms of a layer", owner="model")
-    hidden_bytes_forward = given(bytes_, "a hidden feature, forward: norms and residuals, fused", owner="assumption")
-    hidden_bytes_backward = given(bytes_, "a hidden feature, backward", owner="assumption")
-    norm_bytes_forward = given(bytes_, "of this, of one norm: read and written", owner="assumption")
+    norm_bytes_forward = given(bytes_, "of one norm, a hidden feature: read and written", owner="assumption")
     norm_bytes_backward = given(bytes_, "the same, backward", owner="assumption")
-    parallel_sum_bytes = given(bytes_, "a hidden feature, each way: three read and one written", owner="assumption")
+    sum_bytes = given(bytes_, "of the sum after a half, each way: two read and one written", owner="assumption")
+    parallel_sum_bytes = given(
+        bytes_, "of the sum after both halves side by side, each way: three read and one written", owner="assumption"
+    )
 
     norms_run = equation(
         count,
@@ -30,15 +31,20 @@ class Block(Chapter):
         "hidden states kept for the backward pass: what norms read, once where it is the same, and what the halves read",
         source="Korthikanti et al. 2022, section 4.1; Chowdhery et al. 2022, arXiv 2204.02311, section 2, for halves side by side",
     )
+    sums = equation(
+        bytes_,
+        select(parallel_block > 0, parallel_sum_bytes, 2 * sum_bytes),
+        "sums of a layer, a hidden feature, each way",
+    )
     state_bytes_forward = equation(
         bytes_,
-        select(parallel_block > 0, norms_per_layer * norm_bytes_forward + parallel_sum_bytes, hidden_bytes_forward),
+        norms_run * norm_bytes_forward + sums,
         "traffic of a hidden feature, forward: norms, and the sums after the halves",
         approximate="side by side, the two results are summed among as many ranks as share what lies between the products",
     )
     state_bytes_backward = equation(
         bytes_,
-        select(parallel_block > 0, norms_per_layer * norm_bytes_backward + parallel_sum_bytes, hidden_bytes_backward),
+        norms_run * norm_bytes_backward + sums,
         "the same, backward: norms, and the sum of the gradients of both halves and of the residual",
     )
     kernels_fewer = equation(

@@ -21,7 +21,20 @@ from costmodel.equations.kernels.layer import LayerCompute
 from costmodel.equations.kernels.matmul import WeightMatmuls
 from costmodel.equations.parallelism.layout import Layout
 from costmodel.equations.parallelism.recomputation import Recomputation
-from costmodel.symbolic import Chapter, choose, count, equation, given, part, row, seconds, select, smallest, total
+from costmodel.symbolic import (
+    Chapter,
+    bytes_,
+    choose,
+    count,
+    equation,
+    given,
+    part,
+    row,
+    seconds,
+    select,
+    smallest,
+    total,
+)
 
 
 class MultiToken(Chapter):
@@ -40,6 +53,9 @@ class MultiToken(Chapter):
     tp_all_reduce = given(seconds, "of a micro-batch's hidden states over the tensor-parallel ranks")
     tp_hidden_share = given(
         count, "share of tensor-parallel communication that hides behind compute", owner="assumption"
+    )
+    joined_bytes = given(
+        bytes_, "of two states put side by side, a hidden feature, each way: both read and written", owner="assumption"
     )
 
     projection = part(
@@ -61,12 +77,20 @@ class MultiToken(Chapter):
         "the same, backward",
         approximate="at the precision of the training, its casts left out",
     )
-    hidden_pass = equation(seconds, layer.between_norm / 2, "the hidden states of a micro-batch once from or to memory")
+    hidden_features = equation(
+        count,
+        layout.tokens * layout.hidden_size / layout.sequence_split,
+        "of a micro-batch between the products of a rank",
+    )
     joining_norms_forward = equation(
-        seconds, 10 * hidden_pass, "three norms, each read and written, and two states put side by side, forward"
+        seconds,
+        hidden_features * (3 * layer.norm_bytes_forward + joined_bytes) / layer.between_rate,
+        "three norms, and two states put side by side, forward",
     )
     joining_norms_backward = equation(
-        seconds, 13 * hidden_pass, "the same, backward: a norm reads its input and a gradient and writes another"
+        seconds,
+        hidden_features * (3 * layer.norm_bytes_backward + joined_bytes) / layer.between_rate,
+        "the same, backward",
     )
     joining_traffic_forward = equation(
         seconds,

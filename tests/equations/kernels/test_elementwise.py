@@ -20,7 +20,7 @@ TRAFFIC = {
     "rotary_bytes": 4,
     "elementwise_traffic_factor": 2,
 }
-LAYER = {"element_size": 2, "hidden_size": 1000, "ffn_size": 3000, "rotated_size": 1250}
+LAYER = {"norm_bytes_forward": 4, "hidden_size": 1000, "ffn_size": 3000, "rotated_size": 1250}
 
 
 def layer(tp=1, sequence_split=1, tokens=1000, **changes):
